@@ -1,0 +1,120 @@
+# Needs python3 (3.11 or newer, with venv), make and the package registries; Node.js only for three of
+# the test servers. Every step leaves a stamp when it has succeeded, so a second call does nothing again.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The interpreter's version is part of the stamp's name: PYTHON=python3.12 sets up anew.
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+LOCKED := .venv/.locked-$(VERSION)
+READY := .venv/.ready-$(VERSION)
+BIN := .venv/bin
+
+SERVERS := tests/servers
+NODE_READY := $(SERVERS)/node_modules/.ready
+MODERN_READY := $(SERVERS)/.venv-modern/.ready
+SQLITE_READY := $(SERVERS)/.venv-sqlite/.ready
+NPM := $(shell command -v node >/dev/null 2>&1 && command -v npm 2>/dev/null)
+NPM_QUIET := --ignore-scripts --no-audit --no-fund --loglevel=error
+
+# $(call new_venv,folder,lock file). A lock file is complete, so nothing is left to resolve: --no-deps.
+define new_venv
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "toolpost needs Python 3.11 or newer; name one: make PYTHON=python3.12 …" >&2; exit 1; }
+$(PYTHON) -m venv --clear $(1)
+$(1)/bin/python -m pip install --quiet --require-hashes --no-deps -r $(2)
+endef
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: $(READY) ## set up, and run the quickstart example
+	@$(BIN)/toolpost run -c examples/quickstart/toolpost.toml
+
+.PHONY: test
+test: $(READY) servers ## set up, and run the tests
+	@$(BIN)/python -m pytest
+
+.PHONY: coverage
+coverage: $(READY) servers ## the tests again, with the lines and branches they miss
+	@$(BIN)/python -m pytest --cov
+
+.PHONY: check
+check: $(READY) ## format, lint, types and the order of the rooms
+	@$(BIN)/ruff format --check --quiet --output-format=concise . || { echo "not formatted; run: make fix" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet --output-format=concise .
+	@$(BIN)/pyright --warnings
+	@$(BIN)/python -m pytest --quiet tests/test_rooms.py
+
+.PHONY: fix
+fix: $(READY) ## format, and mend what the linter can mend
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --output-format=concise --fix .
+
+.PHONY: servers
+servers: $(MODERN_READY) $(SQLITE_READY) ## install the real servers that the tests talk to
+	@:
+ifneq ($(NPM),)
+servers: $(NODE_READY)
+else
+servers: no-node
+endif
+
+.PHONY: no-node
+no-node:
+	@echo "Node.js or npm is not installed: the servers written for it are left out, their tests skip"
+	@test "$(CI)" != true || { echo "CI=true: that is an error here" >&2; exit 1; }
+
+.PHONY: lock
+lock: .venv-lock/.ready-$(UV_VERSION) ## write the lock files; make lock UPGRADE=1 takes the newest versions
+	@echo "locking"
+	@$(call compile,pyproject.toml --group dev,requirements/dev.lock)
+	@$(call compile,$(SERVERS)/modern.in,$(SERVERS)/modern.lock)
+	@$(call compile,$(SERVERS)/sqlite.in,$(SERVERS)/sqlite.lock)
+	@cd $(SERVERS) && $(if $(UPGRADE),rm -f package-lock.json &&) \
+		npm install --package-lock-only --omit-lockfile-registry-resolved $(NPM_QUIET) >/dev/null
+
+# $(call compile,sources,lock file): one file for every supported Python and system, naming no index
+define compile
+.venv-lock/bin/uv pip compile $(1) -o $(2) --quiet --no-config --universal --python-version 3.11 \
+	--generate-hashes --no-header $(if $(UPGRADE),--upgrade)
+endef
+
+.PHONY: clean
+clean: ## remove everything that is not source
+	@rm -rf .venv .venv-lock $(SERVERS)/node_modules $(SERVERS)/.venv-* dist .coverage htmlcov \
+		.pytest_cache .ruff_cache .hypothesis
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(LOCKED): requirements/dev.lock
+	@echo "setting up .venv with Python $(VERSION)"
+	@$(call new_venv,.venv,$<)
+	@touch $@
+
+$(READY): $(LOCKED) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(MODERN_READY): $(SERVERS)/modern.lock
+	@echo "installing the servers on MCP SDK 2: time, git"
+	@$(call new_venv,$(@D),$<)
+	@touch $@
+
+$(SQLITE_READY): $(SERVERS)/sqlite.lock
+	@echo "installing the server on MCP SDK 1: sqlite"
+	@$(call new_venv,$(@D),$<)
+	@touch $@
+
+$(NODE_READY): $(SERVERS)/package.json $(SERVERS)/package-lock.json
+	@echo "installing the servers on Node.js: everything, filesystem, memory"
+	@cd $(SERVERS) && npm ci $(NPM_QUIET) >/dev/null
+	@touch $@
+
+.venv-lock/.ready-$(UV_VERSION):
+	@$(PYTHON) -m venv --clear .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet uv==$(UV_VERSION)
+	@touch $@
