@@ -1,0 +1,119 @@
+"""The port: what every backend fulfils, the built-in kinds and yours alike.
+
+Above it stand handles and pumps, which know inboxes, agents and UUIDs; below it a server, a script, or
+whatever a kind is made of. A backend knows nothing of what stands above.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from toolpost.events import ResourceListUpdated, ResourceUpdated
+from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
+
+
+class _Changed(enum.Enum):
+    CHANGED = "changed"
+
+
+CHANGED: Final = _Changed.CHANGED
+"""A change without its value: the pump reads the list or the content back."""
+
+Change: TypeAlias = Literal[_Changed.CHANGED] | ResourceListUpdated | ResourceUpdated
+"""One item of a subscription's stream: `CHANGED`, or a finished value that is delivered as it is."""
+
+Changes: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Change]]
+"""A subscription: entering it subscribes (and raises where that fails), leaving it cancels."""
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call on its way to a backend."""
+
+    name: str
+    arguments: JsonObject
+    text: str
+    """The arguments as JSON text, for `ToolResult.arguments`."""
+    timeout: float | None = None
+    """Seconds; None is the tooling's own limit, `math.inf` no limit."""
+
+
+class Backend(Protocol):
+    """One configured tooling at work. All agents of a host share it.
+
+    Every operation connects first where that is needed, and raises a `ToolpostError` that names
+    tooling, operation and cause. Being cancelled, an operation tells the server where it can.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The name of the implementation, such as `mcp`."""
+        ...
+
+    async def list_tools(self) -> list[Tool]:
+        """Every tool, all pages."""
+        ...
+
+    def call_tool(self, call: ToolCall) -> Awaitable[ToolResult]:
+        """Start a call and return its outcome to await.
+
+        A plain function, so that calls reach the backend in the order in which they were made: what
+        must be in order (taking a mock's step, writing a request) is done before it returns.
+        """
+        ...
+
+    async def list_resources(self) -> list[ResourceInfo]:
+        """Every resource, all pages."""
+        ...
+
+    async def read_resource(self, uri: str) -> ResourceContent:
+        """The content of one resource."""
+        ...
+
+    def subscribe_resource_list(self) -> Changes:
+        """A stream of changes of the list of resources."""
+        ...
+
+    def subscribe_resource(self, uri: str) -> Changes:
+        """A stream of changes of one resource."""
+        ...
+
+    async def aclose(self) -> None:
+        """End everything that the backend holds. Called once, when the host ends."""
+        ...
+
+
+@runtime_checkable
+class Requests(Protocol):
+    """What a backend has besides, if it can send any request of its protocol (kind `mcp`)."""
+
+    async def request(self, method: str, params: JsonObject | None) -> Json:
+        """Send one request and give its raw result."""
+        ...
+
+
+class StartTask(Protocol):
+    """Starts a task whose parent is the host: it is cancelled and awaited when the host ends."""
+
+    def __call__(self, func: Callable[..., Coroutine[Any, Any, object]], /, *args: object) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """What a host gives a backend to stand on."""
+
+    name: str
+    """The tooling's configured name."""
+    start_task: StartTask
+    """Background work of the backend has the host as its parent."""
+    on_state: Callable[[str], None]
+    """Tells the trace of a change of the connection's state."""
+    tunables: Any
+    """The config's `Tunables`."""
+    extras: Any = None
+    """What a program handed to `open_host` for this tooling (kind `mcp`: its `Handlers`)."""

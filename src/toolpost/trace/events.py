@@ -1,0 +1,75 @@
+"""What a trace holds: one record for each thing that happened in a run, as plain JSON.
+
+Records say who did what; they hold no clock time, so that the same run gives the same trace.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from toolpost.model import Json, JsonObject
+
+Reason: TypeAlias = Literal["ended", "failed", "cancelled"]
+SourceKind: TypeAlias = Literal["call_tool", "subscribe_resource", "subscribe_resource_list"]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call"):
+    """An agent made a call on a handle. Written before the call has any effect."""
+
+    kind: ClassVar[str] = "call"
+    agent: str
+    op: str
+    """The operation's name, such as `call_tool`."""
+    detail: JsonObject
+    """`tooling`, and of `name`, `arguments` (parsed), `uri`, `uuid` what applies."""
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="opened"):
+    """A source was opened: a queued call or a subscription."""
+
+    kind: ClassVar[str] = "opened"
+    agent: str
+    id: str
+    source: SourceKind
+
+
+class Closed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="closed"):
+    """A source ended: with its last envelope in the inbox, or cancelled."""
+
+    kind: ClassVar[str] = "closed"
+    agent: str
+    id: str
+    reason: Reason
+
+
+class Inbound(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="inbound"):
+    """An agent took an envelope from its inbox."""
+
+    kind: ClassVar[str] = "inbound"
+    agent: str
+    id: str
+    event: str
+    """The event's kind, such as `tool-result`."""
+    payload: Json
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="state"):
+    """A tooling's connection changed its state."""
+
+    kind: ClassVar[str] = "state"
+    tooling: str
+    state: str
+
+
+class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="outcome"):
+    """An agent came to its end."""
+
+    kind: ClassVar[str] = "outcome"
+    agent: str
+    outcome: Json
+    """`"completed"`, `{"exited": text}` or `{"failed": text}`."""
+
+
+TraceEvent: TypeAlias = Call | Opened | Closed | Inbound | State | AgentOutcome
