@@ -1,0 +1,127 @@
+"""What a configuration is once it is loaded: frozen values, every key checked, every path absolute.
+
+Pure. The descriptions of keys stand in their `Meta`, for schema and reference alike; which marks `extra`
+may hold, the head of walk.py says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from toolpost.model import JsonObject
+from toolpost.tooling.registry import Kind
+
+
+class Tunables(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[tunables]`: limits and waits of a host."""
+
+    inbox_bound: Annotated[
+        int, Meta(ge=1, description="How many envelopes of subscriptions wait in one agent's inbox.")
+    ] = 1024
+    open_calls_bound: Annotated[
+        int, Meta(ge=1, description="How many calls of one agent are queued or wait in its inbox.")
+    ] = 1024
+    recv_timeout_secs: Annotated[
+        float,
+        Meta(gt=0, description="How long `recv` waits; `inf` is for ever.", extra={"infinite": True}),
+    ] = 60.0
+    tooling_connect_backoff_start_ms: Annotated[
+        int, Meta(ge=1, description="The wait after a first failed dial; every further wait doubles.")
+    ] = 100
+    tooling_connect_backoff_cap_secs: Annotated[
+        float, Meta(ge=0, description="When the next wait would reach this, connecting has failed.")
+    ] = 30.0
+    tooling_connect_timeout_secs: Annotated[
+        float, Meta(gt=0, description="How long one dial may take, with its handshake.")
+    ] = 30.0
+    tooling_request_timeout_secs: Annotated[
+        float,
+        Meta(ge=0, description="How long one request may take; 0 is no limit.", extra={"infinite": True}),
+    ] = 300.0
+    allow_unlocked_secrets: Annotated[
+        bool, Meta(description="Go on where secrets cannot be locked in memory.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolingConfig:
+    """One table `[tooling.<name>]`."""
+
+    name: str
+    kind: Kind
+    params: Any
+    """The other keys, as the kind's params type, or as a plain dict where it declares none."""
+
+
+def _path_problem(text: str) -> str | None:
+    return None if text and "\0" not in text else "expected the path of a file"
+
+
+def _entry_problem(text: str) -> str | None:
+    module, _, function = text.partition(":")
+    names = [*module.split("."), *function.split(".")]
+    return None if all(map(str.isidentifier, names)) else "expected package.module:function"
+
+
+class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of `[agents.<name>]`, as a file has them."""
+
+    script: Annotated[
+        str | None,
+        Meta(
+            description="A file with `run`, or a guest (.wasm); relative to the config's folder.",
+            extra={"expand": True, "path": True, "check": _path_problem},
+        ),
+    ] = None
+    entry: Annotated[
+        str | None,
+        Meta(
+            description="An importable function, as package.module:function.",
+            extra={"check": _entry_problem},
+        ),
+    ] = None
+    params: Annotated[dict[str, Any], Meta(description="Handed to the agent as `host.params`.")] = (
+        msgspec.field(default_factory=dict[str, Any])
+    )
+    toolings: Annotated[
+        list[str] | None, Meta(description="The toolings that the agent may use; by default all.")
+    ] = None
+    sandbox: Annotated[dict[str, Any] | None, Meta(description="What a guest (.wasm) is granted.")] = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentConfig:
+    """One table `[agents.<name>]`: a script or an entry, never both."""
+
+    name: str
+    script: Path | None = None
+    """Absolute; it existed when the configuration was loaded."""
+    entry: str | None = None
+    params: JsonObject = field(default_factory=dict[str, Any])
+    toolings: list[str] | None = None
+    """None is every tooling."""
+    sandbox: JsonObject | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """A whole configuration. Its repr shows no secret."""
+
+    tooling: dict[str, ToolingConfig] = field(default_factory=dict[str, ToolingConfig])
+    agents: dict[str, AgentConfig] = field(default_factory=dict[str, AgentConfig])
+    tunables: Tunables = field(default_factory=Tunables)
+    folder: Path = field(default_factory=Path.cwd)
+    """Where relative paths start: the file's folder, or the current one without a file."""
+    label: str = "config"
+    """How errors name where it came from."""
+    warnings: list[str] = field(default_factory=list[str])
+    """What is allowed and still worth telling, one line each."""
+    test: JsonObject | None = None
+    """The table `[test]` as it stands; only with `load_config(…, test=True)`."""
+    assertions: JsonObject | None = None
+    """The table `[assertions]` as it stands; only with `load_config(…, test=True)`."""
