@@ -135,6 +135,12 @@ class TestSources:
 
         assert (config.tooling, config.agents, config.tunables) == ({}, {}, Tunables())
 
+    def test_a_byte_order_mark_says_nothing(self, tmp_path: Path) -> None:
+        path = tmp_path / "toolpost.toml"
+        path.write_text("[tunables]\ninbox_bound = 7\n", encoding="utf-8-sig")
+
+        assert load(path).tunables.inbox_bound == 7
+
     def test_toml_1_1_with_newlines_inside_inline_tables(self, tmp_path: Path) -> None:
         path = tmp_path / "toolpost.toml"
         path.write_text(
@@ -202,12 +208,6 @@ class TestUnreadable:
         assert problems(path) == [
             f'{path}: is empty; it needs at least a table such as [tooling.web] with kind = "mcp"'
         ]
-
-    def test_a_byte_order_mark(self, tmp_path: Path) -> None:
-        path = tmp_path / "toolpost.toml"
-        path.write_text("[tunables]\n", encoding="utf-8-sig")
-
-        assert problems(path) == [f"{path}: starts with a byte order mark; save it as UTF-8 without one"]
 
     def test_utf_16(self, tmp_path: Path) -> None:
         path = tmp_path / "toolpost.toml"

@@ -76,8 +76,7 @@ def _read_stdin() -> bytes:
 
 
 def _parsed(content: bytes, label: str) -> dict[str, Any]:
-    if content.startswith(codecs.BOM_UTF8):
-        _refuse(label, "starts with a byte order mark; save it as UTF-8 without one")
+    content = content.removeprefix(codecs.BOM_UTF8)  # Windows editors write one, and it says nothing
     if content.startswith(_UTF16):
         _refuse(label, "is UTF-16; save it as UTF-8")
     table = _toml(_decoded(content, label), label)
