@@ -28,6 +28,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("tooling",),
     ("config",),
     ("mock", "mcp"),
+    ("host.cancelling",),
     ("host.bridge", "host.inbox"),
     ("host.context", "host.pump"),
     ("host.handle",),

@@ -79,6 +79,11 @@ class ResourceNotFound(ServerError):
 class ConnectFailed(ToolpostError):
     """No connection could be made. The next use tries again."""
 
+    def __init__(self, message: str, *, attempts: int | None = None) -> None:
+        self.attempts = attempts
+        """How many dials were made until it was given up; None where no number of them would do."""
+        super().__init__(message)
+
 
 class ConnectionLost(ToolpostError):
     """The connection died while a request was under way, so whether it took effect is unknown.

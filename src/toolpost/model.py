@@ -86,4 +86,4 @@ class ResourceContent(msgspec.Struct, frozen=True, kw_only=True):
 def to_json(value: msgspec.Struct) -> JsonObject:
     """The JSON form of a value of this module (or of an event): absent fields are left out."""
     built: JsonObject = msgspec.to_builtins(value)
-    return {key: each for key, each in built.items() if each is not None and (each != [] or key == "content")}
+    return {key: each for key, each in built.items() if each is not None and (each or key != "parts")}

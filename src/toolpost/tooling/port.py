@@ -97,6 +97,15 @@ class Requests(Protocol):
         ...
 
 
+@runtime_checkable
+class Describes(Protocol):
+    """What a backend has besides, if there is a server that says what it is (kind `mcp`)."""
+
+    async def describe(self) -> JsonObject:
+        """What the server says of itself. Connects."""
+        ...
+
+
 class StartTask(Protocol):
     """Starts a task whose parent is the host: it is cancelled and awaited when the host ends."""
 

@@ -15,7 +15,7 @@ import anyio
 import msgspec
 
 from toolpost.secret import get_logger, mask_json
-from toolpost.trace.events import Call, Inbound, TraceEvent
+from toolpost.trace.events import AgentOutcome, Call, Inbound, State, TraceEvent
 
 Tap = Callable[[TraceEvent], None]
 """Called with each record as it is written. One that raises is detached and logged."""
@@ -96,7 +96,8 @@ class Trace(Sequence[TraceEvent]):
         try:
             tap(event)
         except Exception:
-            self._taps.remove(tap)
+            if tap in self._taps:  # it may have detached itself
+                self._taps.remove(tap)
             _log.exception("a tap on the trace raised, and is detached")
 
 
@@ -114,5 +115,9 @@ def _masked(event: TraceEvent) -> TraceEvent:
             return msgspec.structs.replace(event, detail=masked)
         case Inbound(payload=payload) if (masked := mask_json(payload)) is not payload:
             return msgspec.structs.replace(event, payload=masked)
+        case State(state=state) if (masked := mask_json(state)) is not state:
+            return msgspec.structs.replace(event, state=masked)
+        case AgentOutcome(outcome=outcome) if (masked := mask_json(outcome)) is not outcome:
+            return msgspec.structs.replace(event, outcome=masked)
         case _:
             return event

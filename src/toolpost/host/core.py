@@ -1,0 +1,314 @@
+"""The running house: it owns the toolings, the agents' contexts and every task.
+
+It lives in one task of its own, so a host can be opened and closed from any task, in any order. Inside,
+everything has a parent:
+
+    house ─┬─ background work of the backends (connections)
+           └─ one seat per agent ── the pumps of its sources, the hops of its threads
+
+Closing goes the same way back: agents first, then backends, then whatever is left is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from toolpost.config import Config, ToolingConfig
+from toolpost.errors import ConfigError, HostClosed, ToolpostError, UnknownTooling, UsageError
+from toolpost.host.agents import Agent, AgentRun, Outcome
+from toolpost.host.bridge import Bridge
+from toolpost.host.cancelling import is_cancelled
+from toolpost.host.context import MAIN, AgentContext
+from toolpost.host.face import Host
+from toolpost.host.handle import Tooling
+from toolpost.host.inbox import Inbox
+from toolpost.host.sync import SyncHost
+from toolpost.model import JsonObject
+from toolpost.secret import get_logger
+from toolpost.tooling.port import Backend, Describes, Site
+from toolpost.trace.events import AgentOutcome, State
+from toolpost.trace.log import Trace
+
+BACKEND_CLOSE_SECS = 15.0
+"""How long a backend may take to end; what is left then is cancelled."""
+
+_log = get_logger("toolpost.host")
+
+
+class Seat:
+    """An agent's place in the house while it runs."""
+
+    def __init__(self, context: AgentContext, bridge: Bridge, find: Callable[[str], Tooling]) -> None:
+        self.context = context
+        self.bridge = bridge
+        self.find = find
+
+
+class Core:
+    """One house. Opened once, closed once."""
+
+    def __init__(self, config: Config, *, trace: bool, extras: Mapping[str, Any]) -> None:
+        for name in extras:
+            if name not in config.tooling:
+                raise UnknownTooling(name, config.tooling)
+        self.config = config
+        self.trace = Trace() if trace else None
+        self._extras = extras
+        self._backends: dict[str, Backend] = {}
+        self._runs: set[AgentRun] = set()
+        self._closing = asyncio.Event()
+        self._accepts_tasks = False
+        self._epoch = 0.0
+        self._hurry = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._tasks: TaskGroup | None = None
+
+    # -- open and close --------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Build the toolings and start the house. Connects to nothing.
+
+        Raises:
+            ConfigError: A tooling could not be built.
+            UsageError: This house was opened before.
+        """
+        if self._task is not None:
+            raise UsageError("this host was opened already; call open_host again for another one")
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._epoch = time.time() - anyio.current_time()
+        self._task = asyncio.create_task(self._live(ready), name="toolpost house")
+        try:
+            await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            await self.close()
+            raise
+        if not ready.done() or ready.exception() is not None:
+            await self.close()
+            ready.result()
+
+    async def close(self) -> None:
+        """End agents, toolings and every task; returns when nothing is left. From any task."""
+        task = self._task
+        if task is None:
+            return
+        self._closing.set()
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
+                with anyio.CancelScope(shield=True):  # a cancelled scope would cancel each wait anew
+                    await asyncio.wait({task})
+            except asyncio.CancelledError as error:  # every wait inside is bounded: finish, then obey
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        if not task.cancelled():
+            task.result()
+
+    def hurry(self) -> None:
+        """Grant no more grace to agents that are shut down."""
+        self._hurry.set()
+
+    async def _live(self, ready: asyncio.Future[None]) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            self._accepts_tasks = True
+            try:
+                if self._is_built(ready):
+                    await self._closing.wait()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._end_agents()
+                    self._accepts_tasks = False
+                    await self._close_backends()
+                if self.trace is not None:
+                    self.trace.end()
+                tasks.cancel_scope.cancel()
+
+    def _is_built(self, ready: asyncio.Future[None]) -> bool:
+        try:
+            self._build_backends()
+        except BaseException as error:  # told to who opens, as it is: a task group would wrap it
+            if not ready.done():
+                ready.set_exception(error)
+            return False
+        if not ready.done():
+            ready.set_result(None)
+        return True
+
+    def _build_backends(self) -> None:
+        for name, tooling in self.config.tooling.items():
+            try:
+                self._backends[name] = tooling.kind.factory(tooling.params, self._site(tooling))
+            except ToolpostError:
+                raise
+            except Exception as error:
+                why = f"kind {tooling.kind.name!r} could not be built: {type(error).__name__}: {error}"
+                raise ConfigError([f"tooling.{name}: {why}"]) from error
+
+    def _site(self, tooling: ToolingConfig) -> Site:
+        def on_state(state: str) -> None:
+            if self.trace is not None:
+                self.trace.append(State(tooling=tooling.name, state=state))
+
+        return Site(
+            name=tooling.name,
+            start_task=self._start_task,
+            on_state=on_state,
+            tunables=self.config.tunables,
+            extras=self._extras.get(tooling.name),
+        )
+
+    def _start_task(self, func: Callable[..., Coroutine[Any, Any, object]], /, *args: object) -> None:
+        async def contained() -> None:
+            try:
+                await func(*args)
+            except (Exception, asyncio.CancelledError):  # one tooling's fault must not end the house
+                if is_cancelled():
+                    raise
+                _log.exception("a background task of a tooling raised")
+
+        if self._tasks is None or not self._accepts_tasks:
+            raise HostClosed("the host is closed; open another one")
+        self._tasks.start_soon(contained)
+
+    async def _end_agents(self) -> None:
+        async with anyio.create_task_group() as ends:
+            for run in tuple(self._runs):
+                ends.start_soon(run.end, self._hurry)
+
+    async def _close_backends(self) -> None:
+        async def close(name: str, backend: Backend) -> None:
+            try:
+                with anyio.move_on_after(BACKEND_CLOSE_SECS) as scope:
+                    await backend.aclose()
+                if scope.cancelled_caught:
+                    _log.warning("tooling %r did not close within %g s", name, BACKEND_CLOSE_SECS)
+            except (Exception, asyncio.CancelledError):
+                if is_cancelled():
+                    raise
+                _log.exception("tooling %r raised while it closed", name)
+
+        async with anyio.create_task_group() as closes:
+            for name, backend in self._backends.items():
+                closes.start_soon(close, name, backend)
+
+    async def describe(self, name: str) -> JsonObject | None:
+        """What the server of a tooling says of itself; None for a kind without one. Connects."""
+        backend = self._backends[name]
+        return await backend.describe() if isinstance(backend, Describes) else None
+
+    def now(self) -> float:
+        """Seconds since the epoch by the loop's clock, which never goes back."""
+        return self._epoch + asyncio.get_running_loop().time()
+
+    # -- agents ----------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def seat(
+        self,
+        name: str,
+        *,
+        params: JsonObject | None = None,
+        granted: Iterable[str] | None = None,
+        is_program: bool = False,
+    ) -> AsyncGenerator[Seat]:
+        """A place for an agent. Leaving it cancels the agent's sources, on the wire too."""
+        toolings = frozenset(self._backends if granted is None else granted)
+        tunables = self.config.tunables
+        async with anyio.create_task_group() as tasks:
+            inbox = Inbox(
+                agent=name,
+                bound=tunables.inbox_bound,
+                calls_bound=tunables.open_calls_bound,
+                trace=self.trace,
+                new_id=_new_id,
+            )
+            context = AgentContext(
+                name,
+                inbox=inbox,
+                tasks=tasks,
+                trace=self.trace,
+                params=params or {},
+                recv_timeout=tunables.recv_timeout_secs,
+                now=self.now,
+                is_program=is_program,
+            )
+
+            def find(tooling: str) -> Tooling:
+                if tooling not in toolings:
+                    raise UnknownTooling(tooling, toolings)
+                return Tooling(context, tooling, self._backends[tooling])
+
+            bridge = Bridge(asyncio.get_running_loop(), tasks, context.ending)
+            try:
+                yield Seat(context, bridge, find)
+            finally:
+                context.stop()
+                bridge.close()
+                tasks.cancel_scope.cancel()
+
+    async def open_main(self) -> Seat:
+        """The seat of a program that is its own agent; kept until the house closes."""
+        assert self._tasks is not None, "the house is open"
+        return await self._tasks.start(self._hold_main)
+
+    async def _hold_main(self, *, task_status: TaskStatus[Seat]) -> None:
+        async with self.seat(MAIN, is_program=True) as seat:
+            task_status.started(seat)
+            await self._closing.wait()
+
+    async def run_agents(self, agents: Iterable[Agent], stop: asyncio.Event) -> dict[str, Outcome]:
+        """Run agents side by side to their ends. Once `stop` is set, they are shut down.
+
+        They belong to the house: where the caller is cancelled, closing it ends them.
+        """
+        assert self._tasks is not None, "the house is open"
+        outcomes: dict[str, Outcome] = {}
+        ended = asyncio.Event()
+
+        async def run_all() -> None:
+            try:
+                async with anyio.create_task_group() as watch:
+                    async with anyio.create_task_group() as all_agents:
+                        for agent in agents:
+                            all_agents.start_soon(self._run_agent, agent, outcomes)
+                        watch.start_soon(self._end_on, stop)  # after them: it ends those that have begun
+                    watch.cancel_scope.cancel()
+            finally:
+                ended.set()
+
+        self._tasks.start_soon(run_all)
+        await ended.wait()
+        return outcomes
+
+    async def _end_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        await self._end_agents()
+
+    async def _run_agent(self, agent: Agent, outcomes: dict[str, Outcome]) -> None:
+        config = self.config.agents.get(agent.name)
+        params = config.params if config is not None else None
+        granted = config.toolings if config is not None else None
+        async with self.seat(agent.name, params=params, granted=granted) as seat:
+            run = AgentRun(agent, seat.context)
+            self._runs.add(run)
+            try:
+                host = Host(seat.context, seat.find)
+                outcome = await run.run(host, SyncHost(host, seat.bridge))
+            finally:
+                self._runs.discard(run)
+        outcomes[agent.name] = outcome
+        if self.trace is not None:
+            self.trace.append(AgentOutcome(agent=agent.name, outcome=outcome.to_json()))
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())

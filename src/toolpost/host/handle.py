@@ -1,0 +1,253 @@
+"""What an agent holds after `tooling.get(name)`: the tooling interface, the same for every kind.
+
+Each operation checks its arguments, writes the trace, and only then has an effect. Queued calls and
+subscriptions give their UUID at once; what they bring arrives in the agent's inbox under it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import NoReturn, cast
+
+import anyio.lowlevel
+
+from toolpost.errors import Unsupported, UsageError
+from toolpost.host.context import AgentContext
+from toolpost.host.inbox import Source
+from toolpost.host.pump import pump_call, pump_subscription, started
+from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
+from toolpost.tooling.port import Backend, Requests, ToolCall
+
+
+class Tooling:
+    """A handle on one tooling. Cheap: it connects with the first call that needs the server."""
+
+    def __init__(self, context: AgentContext, name: str, backend: Backend) -> None:
+        self._context = context
+        self._name = name
+        self._backend = backend
+
+    def kind(self) -> str:
+        """Which implementation this is, such as `mcp`."""
+        return self._backend.kind
+
+    def name(self) -> str:
+        """The configured name."""
+        return self._name
+
+    async def list_tools(self) -> list[Tool]:
+        """Every tool of the server, asked for now: nothing is cached."""
+        with self._context.working():
+            self._record("list_tools")
+            return await self._backend.list_tools()
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Json] | str = "{}", *, timeout: float | None = None
+    ) -> str:
+        """Queue a call and give its UUID at once.
+
+        Exactly one envelope follows under it, a `ToolResult` or an `Error`; none if it is cancelled first.
+
+        Args:
+            name: The tool.
+            arguments: A mapping, or the JSON text of an object.
+            timeout: Seconds until the call fails; None is the tooling's own limit.
+
+        Raises:
+            UsageError: The arguments are no JSON object. Nothing is queued.
+            TooManyOpenCalls: `open_calls_bound` calls are queued already.
+        """
+        call = tool_call(name, arguments, timeout)
+        with self._context.working():
+            self._context.inbox.check_can_open("call_tool")
+            self._record("call_tool", name=name, arguments=call.arguments)
+            source = self._context.inbox.open_source("call_tool")
+            self._context.start(pump_call, source, started(self._backend, call), self._name)
+            return await self._opened(source)
+
+    async def call_tool_blocking(
+        self, name: str, arguments: Mapping[str, Json] | str = "{}", *, timeout: float | None = None
+    ) -> ToolResult:
+        """Call a tool and wait for its result.
+
+        A failure that the tool reports is a result with `is_error`. Cancelling tells the server.
+
+        Args:
+            name: The tool.
+            arguments: A mapping, or the JSON text of an object.
+            timeout: Seconds until the call fails; None is the tooling's own limit.
+
+        Raises:
+            UsageError: The arguments are no JSON object.
+            ServerError: The server refused the call.
+            ConnectFailed: There is no connection, and none could be made.
+            ConnectionLost: The connection died meanwhile; whether the call took effect is unknown.
+            RequestTimeout: The server took too long.
+        """
+        call = tool_call(name, arguments, timeout)
+        with self._context.working():
+            self._record("call_tool_blocking", name=name, arguments=call.arguments)
+            return await self._backend.call_tool(call)
+
+    def is_open(self, uuid: str) -> bool:
+        """Whether a queued call or a subscription of this agent has not come to its end.
+
+        It ends when its last envelope enters the inbox, or is cancelled.
+        """
+        return self._context.inbox.is_open(uuid)
+
+    async def cancel(self, uuid: str) -> None:
+        """End a queued call (or a subscription), and tell the server.
+
+        After it returns, nothing under that UUID is taken from the inbox any more. A UUID that is unknown,
+        finished or another agent's has no effect.
+        """
+        await self._cancel("cancel", uuid)
+
+    async def list_resources(self) -> list[ResourceInfo]:
+        """Every resource that the server lists, asked for now."""
+        with self._context.working():
+            self._record("list_resources")
+            return await self._backend.list_resources()
+
+    async def read_resource(self, uri: str) -> ResourceContent:
+        """The content of a resource.
+
+        Raises:
+            ResourceNotFound: The server knows none under that URI.
+        """
+        check_text("uri", uri)
+        with self._context.working():
+            self._record("read_resource", uri=uri)
+            return await self._backend.read_resource(uri)
+
+    async def subscribe_resource_list(self) -> str:
+        """Be told when the list of resources changes. Gives a UUID.
+
+        Each `ResourceListUpdated` under it carries the new list. An `Error` under it ends it, unless it
+        tells of a failed read-back.
+        """
+        with self._context.working():
+            self._context.inbox.check_can_open("subscribe_resource_list")
+            self._record("subscribe_resource_list")
+            source = self._context.inbox.open_source("subscribe_resource_list")
+            self._context.start(pump_subscription, source, self._backend, self._name, None)
+            return await self._opened(source)
+
+    async def unsubscribe_resource_list(self, uuid: str) -> None:
+        """End a subscription to the list of resources, as `cancel` does."""
+        await self._cancel("unsubscribe_resource_list", uuid)
+
+    async def subscribe_resource(self, uri: str) -> str:
+        """Be told when one resource changes. Gives a UUID.
+
+        Each `ResourceUpdated` under it carries the content after the change. An `Error` under it ends it,
+        unless it tells of a failed read-back.
+        """
+        check_text("uri", uri)
+        with self._context.working():
+            self._context.inbox.check_can_open("subscribe_resource")
+            self._record("subscribe_resource", uri=uri)
+            source = self._context.inbox.open_source("subscribe_resource")
+            self._context.start(pump_subscription, source, self._backend, self._name, uri)
+            return await self._opened(source)
+
+    async def unsubscribe_resource(self, uuid: str) -> None:
+        """End a subscription to a resource, as `cancel` does."""
+        await self._cancel("unsubscribe_resource", uuid)
+
+    async def request(self, method: str, params: Mapping[str, Json] | None = None) -> Json:
+        """Send any other request of the server's protocol, such as `prompts/list`; gives its raw result.
+
+        Raises:
+            Unsupported: The tooling's kind has no such requests.
+        """
+        check_text("method", method)
+        with self._context.working():
+            if not isinstance(self._backend, Requests):
+                raise Unsupported(f"tooling {self._name!r}: kind {self.kind()!r} has no raw requests")
+            self._record("request", method=method)
+            return await self._backend.request(method, None if params is None else dict(params))
+
+    def __repr__(self) -> str:
+        return f"<Tooling {self._name!r} of kind {self.kind()!r}>"
+
+    def _record(self, op: str, **detail: Json) -> None:
+        self._context.record(op, self._name, **detail)
+
+    async def _opened(self, source: Source) -> str:
+        """The UUID, once the pump has had its first turn: what is called next reaches the server later."""
+        try:
+            await anyio.lowlevel.checkpoint()
+        except BaseException:  # the caller never learns the UUID, so nobody else could end this source
+            self._context.inbox.cancel(source.id)
+            raise
+        return source.id
+
+    async def _cancel(self, op: str, uuid: str) -> None:
+        with self._context.working():
+            self._record(op, uuid=uuid)
+            self._context.inbox.cancel(uuid)
+            await anyio.lowlevel.checkpoint()
+
+
+def tool_call(name: str, arguments: Mapping[str, Json] | str, timeout: float | None) -> ToolCall:
+    """A checked call, with arguments of its own: what the caller does to a mapping later changes nothing.
+
+    Raises:
+        UsageError: No name, no JSON object, or a time-out that is no positive number.
+    """
+    check_text("name", name)
+    if timeout is not None and not timeout > 0:
+        raise UsageError(f"timeout must be a positive number of seconds, not {timeout!r}")
+    text = arguments if isinstance(arguments, str) else _to_text(arguments)
+    return ToolCall(name=name, arguments=_parse(text), text=text, timeout=timeout)
+
+
+def check_text(what: str, value: str) -> None:
+    """Raise `UsageError` for what is no non-empty string."""
+    if not isinstance(value, str) or not value:  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+        raise UsageError(f"{what} must be a non-empty string, not {value!r}")
+
+
+def _to_text(arguments: Mapping[str, Json]) -> str:
+    if not isinstance(arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+        raise UsageError(
+            f"arguments must be a mapping or the JSON text of an object, not {type(arguments).__name__}"
+        )
+    try:
+        return json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"arguments cannot be written as JSON: {error}") from None
+
+
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89abAB]")
+"""What may be one: raw, or as an escape (which may also be half of a good pair)."""
+
+
+def _parse(text: str) -> JsonObject:
+    try:
+        parsed: Json = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        if _LONE_SURROGATE.search(text):
+            json.dumps(parsed, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UsageError("arguments hold half of a surrogate pair, which no JSON text can carry") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"arguments are no JSON: {error}") from None
+    if not isinstance(parsed, dict):
+        raise UsageError(f"arguments must be a JSON object, not {type(parsed).__name__}: MCP takes no other")
+    return cast("JsonObject", parsed)
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):  # it would go out as `Infinity`, which is no JSON
+        raise ValueError(f"{digits} is beyond every float")
+    return number
