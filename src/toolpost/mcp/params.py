@@ -6,16 +6,20 @@ marks that the config's walk reads (`expand`, `public`, `path`, `keep_case`, `ch
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from toolpost.secret import Secret
+
+if TYPE_CHECKING:
+    from toolpost.config import Tunables
 
 Transport = Literal["stdio", "http"]
 Protocol = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
@@ -172,6 +176,12 @@ class McpParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         list[str] | None, _key("Patterns (`*`, `?`) of the tools to list; by default all.")
     ] = None
     exclude_tools: Annotated[list[str], _key("Patterns (`*`, `?`) of tools to leave out.")] = []
+
+
+def request_timeout(params: McpParams, tunables: Tunables) -> float:
+    """Seconds that one request may take; infinite for the config's 0."""
+    secs = params.request_timeout_secs
+    return (tunables.tooling_request_timeout_secs if secs is None else secs) or math.inf
 
 
 def check(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,117 @@
+"""Kind `mcp`: the port's operations on a real server.
+
+Every operation takes the connection that there is, or dials. A request that was certainly not written is
+sent once more on a fresh connection; any other that is lost is not repeated, since it may have had effect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from toolpost.errors import RequestTimeout, Unsupported, UsageError
+from toolpost.mcp.connection import Connection
+from toolpost.mcp.faults import NotSent
+from toolpost.mcp.handlers import Handlers
+from toolpost.mcp.params import McpParams, request_timeout
+from toolpost.mcp.subscriptions import Subscriptions
+from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
+from toolpost.tooling.port import Changes, Site, ToolCall
+
+if TYPE_CHECKING:
+    from toolpost.mcp.peer import Peer
+
+T = TypeVar("T")
+
+
+class McpBackend:
+    """One tooling of kind `mcp`."""
+
+    kind = "mcp"
+
+    def __init__(self, params: McpParams, site: Site) -> None:
+        if site.extras is not None and not isinstance(site.extras, Handlers):
+            raise UsageError(
+                f"handlers for tooling {site.name!r} must be toolpost.Handlers, not {site.extras!r}"
+            )
+        self._params = params
+        self._site = site
+        self._connection = Connection(params, site, self._on_peer)
+        self._subscriptions = Subscriptions(
+            site.name,
+            self._connection.ready,
+            site.start_task,
+            timeout=request_timeout(params, site.tunables),
+            backoff_start=site.tunables.tooling_connect_backoff_start_ms / 1000,
+        )
+
+    async def list_tools(self) -> list[Tool]:
+        tools = await self._on_session(lambda peer: peer.list_tools())
+        return [tool for tool in tools if self._is_included(tool.name)]
+
+    def call_tool(self, call: ToolCall) -> Awaitable[ToolResult]:
+        return self._call_tool(call)
+
+    async def _call_tool(self, call: ToolCall) -> ToolResult:
+        if not self._is_included(call.name):
+            raise Unsupported(
+                f"tooling {self._site.name!r}: call_tool {call.name!r}: the config leaves this tool out"
+                " (include_tools, exclude_tools)"
+            )
+        what = f"call_tool {call.name!r}"
+        with self._connecting_within(call.timeout, what):
+            await self._connection.ready()
+        return await self._on_session(lambda peer: peer.call_tool(call))
+
+    async def list_resources(self) -> list[ResourceInfo]:
+        return await self._on_session(lambda peer: peer.list_resources())
+
+    async def read_resource(self, uri: str) -> ResourceContent:
+        return await self._on_session(lambda peer: peer.read_resource(uri))
+
+    async def request(self, method: str, params: JsonObject | None) -> Json:
+        return await self._on_session(lambda peer: peer.request(method, params))
+
+    def subscribe_resource_list(self) -> Changes:
+        return self._subscriptions.subscribe(None)
+
+    def subscribe_resource(self, uri: str) -> Changes:
+        return self._subscriptions.subscribe(uri)
+
+    async def describe(self) -> JsonObject:
+        """What the server says it is: name, version, protocol revision, capabilities. Connects."""
+        return (await self._connection.ready()).describe()
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    async def _on_session(self, operation: Callable[[Peer], Awaitable[T]]) -> T:
+        peer = await self._connection.ready()
+        await self._subscriptions.wait_written()  # what was subscribed to before is asked for before
+        try:
+            return await operation(peer)
+        except NotSent:
+            await peer.ended.wait()  # a server that no longer listens is given up within a moment
+            return await operation(await self._connection.ready())
+
+    @contextmanager
+    def _connecting_within(self, timeout: float | None, what: str) -> Generator[None]:
+        """A call's own limit holds for the dial as well, not only for its request."""
+        with anyio.move_on_after(None if timeout is None or math.isinf(timeout) else timeout) as scope:
+            yield
+        if scope.cancelled_caught:
+            raise RequestTimeout(f"tooling {self._site.name!r}: {what}: no connection within {timeout:g} s")
+
+    def _is_included(self, tool: str) -> bool:
+        included = self._params.include_tools
+        if included is not None and not any(fnmatchcase(tool, pattern) for pattern in included):
+            return False
+        return not any(fnmatchcase(tool, pattern) for pattern in self._params.exclude_tools)
+
+    def _on_peer(self, peer: Peer) -> None:
+        peer.on_change(self._subscriptions.changed)

@@ -1,0 +1,438 @@
+"""Our wire under the official session: JSON-RPC over lines of bytes.
+
+Above stands the SDK's `ClientSession`, which speaks to a `Dispatcher` (mcp/shared/dispatcher.py, declared
+provisional) in method names and dicts; below stands a `Line`, which takes bytes. This file matches answers
+to requests, runs the server's own requests, and ends everything when the line ends.
+
+    answer with a known id ──▶ its future      request ──▶ a task, answered when it is done
+    answer with another id ──▶ logged          notification ──▶ progress, then the session
+    neither                ──▶ logged, skipped
+
+An answer is taken on the loop's read callback: no task is scheduled and no queue passed between the bytes
+and the future that the caller awaits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup, TaskStatus
+from mcp.shared.dispatcher import (
+    CallOptions,
+    Dispatcher,
+    OnNotify,
+    OnNotifyIntercept,
+    OnRequest,
+    ProgressFnT,
+    as_request_id,
+    coerce_request_id,
+    run_notify_intercept,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.shared.transport_context import TransportContext
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT, RequestId
+from pydantic import ValidationError
+
+from toolpost.model import Json, JsonObject
+from toolpost.secret import get_logger
+
+_log = get_logger("toolpost.mcp")
+
+_MAX_SKIPPED_LOGGED = 10
+"""Lines of noise that are logged one by one; of what follows only the number is told."""
+_QUOTED_BYTES = 200
+
+
+class Line(Protocol):
+    """What carries the bytes."""
+
+    @property
+    def writable(self) -> asyncio.Event:
+        """Set while writing does not pile up."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write without waiting; raises `BrokenPipeError` when the line is down."""
+        ...
+
+    def listen(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        """Call `on_line` for each line that comes, `on_end` once at the end."""
+        ...
+
+
+class LineClosed(MCPError):
+    """The line went down before the answer."""
+
+    def __init__(self, *, written: bool) -> None:
+        super().__init__(CONNECTION_CLOSED, "connection closed")
+        self.written = written
+        """Whether the server may have seen the request."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    answer: asyncio.Future[JsonObject]
+    on_progress: ProgressFnT | None
+
+
+class LineDispatcher(Dispatcher[TransportContext]):
+    """A `Dispatcher` of the SDK over a `Line`."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._next_id = 0
+        self._pending: dict[RequestId, _Pending] = {}
+        self._serving: dict[RequestId, _Serving] = {}
+        self._turn = asyncio.Lock()
+        """Held by the request that waits for the line at the head of the queue."""
+        self._waiting = 0
+        """How many requests are in that queue."""
+        self._tasks: TaskGroup | None = None
+        self._on_request: OnRequest | None = None
+        self._on_notify: OnNotify | None = None
+        self._intercept: OnNotifyIntercept | None = None
+        self._skipped = 0
+        self.unmatched = 0
+        """Answers that came under an id nobody waits for."""
+        self.ended = asyncio.Event()
+        """Set when the line is down."""
+
+    # -- what the session calls ------------------------------------------------------------------
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve the line until it ends."""
+        self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                self._line.listen(self._take, self._end)
+                task_status.started()
+                await self.ended.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._tasks = None
+            self._end()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> JsonObject:
+        """Send a request and give the raw result.
+
+        Raises:
+            LineClosed: The line is down, or went down meanwhile.
+            MCPError: The server's error, or `REQUEST_TIMEOUT` after `opts["timeout"]`.
+        """
+        opts = opts or {}
+        wire_id, key = self._id(opts.get("request_id"))
+        on_progress = opts.get("on_progress")
+        sent: JsonObject = dict(params) if params else {}
+        if on_progress is not None:
+            sent["_meta"] = {**sent.get("_meta", {}), "progressToken": wire_id}
+        message: JsonObject = {"jsonrpc": "2.0", "id": wire_id, "method": method}
+        if sent:
+            message["params"] = sent
+        pending = _Pending(asyncio.get_running_loop().create_future(), on_progress)
+        self._pending[key] = pending
+        try:
+            await self._write_request(message)
+            timeout = opts.get("timeout")
+            if timeout is None:
+                return await self._wait_answer(pending, wire_id, opts)
+            with anyio.move_on_after(timeout):
+                return await self._wait_answer(pending, wire_id, opts)
+            raise MCPError(REQUEST_TIMEOUT, f"{method} was not answered within {timeout:g} s")
+        finally:
+            self._pending.pop(key, None)
+            if pending.answer.done() and not pending.answer.cancelled():
+                pending.answer.exception()  # taken: asyncio need not complain that nobody looked
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        """Send a notification; on a line that is down it is dropped."""
+        message: JsonObject = {"jsonrpc": "2.0", "method": method}
+        if params is not None:
+            message["params"] = dict(params)
+        self._write(message)
+        await self._line.writable.wait()
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def _id(self, wanted: RequestId | None) -> tuple[RequestId, RequestId]:
+        if wanted is not None:
+            key = coerce_request_id(wanted)
+            if key in self._pending:
+                raise ValueError(f"request id {wanted!r} is in use")
+            return wanted, key
+        self._next_id += 1
+        while self._next_id in self._pending:
+            self._next_id += 1
+        return self._next_id, self._next_id
+
+    async def _write_request(self, message: JsonObject) -> None:
+        if self._waiting or not self._line.writable.is_set():
+            self._waiting += 1
+            try:
+                async with self._turn:  # nobody overtakes those who wait
+                    while not self._line.writable.is_set() and not self.ended.is_set():
+                        await self._line.writable.wait()
+                    return self._write_or_raise(message)
+            finally:
+                self._waiting -= 1
+        return self._write_or_raise(message)
+
+    def _write_or_raise(self, message: JsonObject) -> None:
+        if not self._write(message):
+            raise LineClosed(written=False)
+
+    async def _wait_answer(self, pending: _Pending, wire_id: RequestId, opts: CallOptions) -> JsonObject:
+        try:
+            return await pending.answer
+        except asyncio.CancelledError:
+            # Given up by the caller or by the clock: the server is told, without waiting for it.
+            # MCP 2025-11-25, basic/utilities/cancellation; `initialize` must not be cancelled.
+            if opts.get("cancel_on_abandon", True):
+                self._write(
+                    {
+                        "jsonrpc": "2.0",
+                        "method": "notifications/cancelled",
+                        "params": {"requestId": wire_id, "reason": "the caller no longer waits"},
+                    }
+                )
+            raise
+
+    def _write(self, message: JsonObject) -> bool:
+        """Write a message; False where the line is down."""
+        if self.ended.is_set():
+            return False
+        try:
+            self._line.write(_encode(message) + b"\n")
+        except BrokenPipeError:
+            return False
+        return True
+
+    # -- what comes ----------------------------------------------------------------------------------
+
+    def _take(self, line: bytes) -> None:
+        line = line.strip(b" \t\r").removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            return
+        message = _decode(line)
+        for each in cast("list[Json]", message) if isinstance(message, list) else [message]:
+            if not isinstance(each, dict) or not self._dispatch(cast("JsonObject", each)):
+                self._skip(line)
+
+    def _dispatch(self, message: JsonObject) -> bool:
+        """Hand a message to whom it is for; False if it is none."""
+        method = message.get("method")
+        if isinstance(method, str):
+            params = message.get("params")
+            params = cast("JsonObject", params) if isinstance(params, dict) else None
+            request_id = as_request_id(message.get("id"))
+            if request_id is None:
+                self._take_notification(method, params)
+            else:
+                self._take_request(request_id, method, params)
+            return True
+        if "id" not in message or not ("result" in message or "error" in message):
+            return False
+        self._take_answer(message)
+        return True
+
+    def _take_answer(self, message: JsonObject) -> None:
+        request_id = message["id"]
+        if isinstance(request_id, float) and request_id.is_integer():
+            request_id = int(request_id)
+        request_id = as_request_id(request_id)
+        pending = None if request_id is None else self._pending.get(coerce_request_id(request_id))
+        if pending is None or pending.answer.done():
+            self.unmatched += request_id is not None
+            _log.debug("an answer came that nobody waits for (id %r)", request_id)
+            return
+        error, result = message.get("error"), message.get("result")
+        if isinstance(error, dict):
+            pending.answer.set_exception(_as_error(cast("JsonObject", error)))
+        elif isinstance(result, dict):
+            pending.answer.set_result(cast("JsonObject", result))
+        else:
+            kind = "error" if error is not None else "result"
+            pending.answer.set_exception(
+                MCPError(INTERNAL_ERROR, f"the server answered with a malformed {kind}")
+            )
+
+    def _take_notification(self, method: str, params: JsonObject | None) -> None:
+        if self._tasks is None or self._on_notify is None:
+            return
+        if method == "notifications/progress" and params is not None:
+            self._take_progress(params)
+        elif method == "notifications/cancelled" and params is not None:
+            request_id = as_request_id(params.get("requestId"))
+            if request_id is not None and (serving := self._serving.get(coerce_request_id(request_id))):
+                serving.cancel_requested.set()
+                serving.scope.cancel()
+        if not run_notify_intercept(self._intercept, method, params):
+            self._tasks.start_soon(self._notify_session, method, params)
+
+    async def _notify_session(self, method: str, params: JsonObject | None) -> None:
+        assert self._on_notify is not None
+        try:
+            await self._on_notify(_Serving(self, None), method, params)
+        except Exception:
+            _log.exception("handling the notification %r raised", method)
+
+    def _take_progress(self, params: JsonObject) -> None:
+        token, progress = as_request_id(params.get("progressToken")), params.get("progress")
+        pending = None if token is None else self._pending.get(coerce_request_id(token))
+        if pending is None or pending.on_progress is None or not _is_number(progress):
+            return
+        total, text = params.get("total"), params.get("message")
+        assert self._tasks is not None
+        self._tasks.start_soon(
+            self._notify_progress,
+            pending.on_progress,
+            float(cast("float", progress)),
+            float(cast("float", total)) if _is_number(total) else None,
+            text if isinstance(text, str) else None,
+        )
+
+    async def _notify_progress(
+        self, callback: ProgressFnT, progress: float, total: float | None, message: str | None
+    ) -> None:
+        try:
+            await callback(progress, total, message)
+        except Exception:
+            _log.exception("a progress callback raised")
+
+    def _take_request(self, request_id: RequestId, method: str, params: JsonObject | None) -> None:
+        if self._tasks is not None:
+            serving = self._serving[coerce_request_id(request_id)] = _Serving(self, request_id)
+            self._tasks.start_soon(self._serve, serving, method, params)
+
+    async def _serve(self, serving: _Serving, method: str, params: JsonObject | None) -> None:
+        """Run one request of the server and answer it, unless it was cancelled."""
+        assert self._on_request is not None
+        assert serving.request_id is not None
+        key = coerce_request_id(serving.request_id)
+        answer: JsonObject = {"jsonrpc": "2.0", "id": serving.request_id}
+        try:
+            with serving.scope:
+                answer["result"] = await self._on_request(serving, method, params)
+        except MCPError as error:
+            answer["error"] = error.error.model_dump(mode="json", by_alias=True, exclude_none=True)
+        except ValidationError:
+            answer["error"] = {"code": INVALID_PARAMS, "message": "Invalid request parameters"}
+        except Exception:
+            _log.exception("handling the server's request %r raised", method)
+            answer["error"] = {"code": INTERNAL_ERROR, "message": "Internal error"}
+        finally:
+            if self._serving.get(key) is serving:
+                del self._serving[key]
+        if not serving.cancel_requested.is_set():
+            self._write(answer)
+
+    def _skip(self, line: bytes) -> None:
+        self._skipped += 1
+        if self._skipped < _MAX_SKIPPED_LOGGED:
+            quoted = line[:_QUOTED_BYTES].decode(errors="replace")
+            _log.warning("skipped a line on stdout that is no message: %s", quoted)
+        elif self._skipped == _MAX_SKIPPED_LOGGED:
+            _log.warning("%d lines on stdout were no messages; the rest is skipped in silence", self._skipped)
+
+    def _end(self) -> None:
+        if self.ended.is_set():
+            return
+        self.ended.set()
+        for pending in self._pending.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(LineClosed(written=True))
+        self._pending.clear()
+
+
+@dataclass(slots=True, eq=False)
+class _Serving:
+    """The context of one message from the server, as the SDK's session wants it."""
+
+    _dispatcher: LineDispatcher
+    request_id: RequestId | None = None
+    message_metadata: None = None
+    transport: TransportContext = field(
+        default_factory=lambda: TransportContext(kind="stdio", can_send_request=True)
+    )
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def can_send_request(self) -> bool:
+        return True
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> JsonObject:
+        return await self._dispatcher.send_raw_request(method, params, opts)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        await self._dispatcher.notify(method, params, opts)
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Clients report no progress: the session never asks for it here."""
+
+
+# -- JSON ------------------------------------------------------------------------------------------
+
+
+def _encode(message: JsonObject) -> bytes:
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:  # half a surrogate pair: escaped, it is JSON all the same
+        return json.dumps(message).encode()
+
+
+def _decode(line: bytes) -> Json:
+    """A line as JSON; None where it is none. Text is made well-formed on the way in."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:  # what msgspec refuses and the standard library reads: NaN, lone surrogates, bad UTF-8
+        return _well_formed(json.loads(line.decode(errors="replace")))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _well_formed(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_well_formed(each) for each in cast("list[Json]", value)]
+    if isinstance(value, dict):
+        items = cast("JsonObject", value).items()
+        return {_well_formed(key): _well_formed(each) for key, each in items}
+    return value
+
+
+def _as_error(error: JsonObject) -> MCPError:
+    code, message = error.get("code"), error.get("message")
+    return MCPError(
+        code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
+        message if isinstance(message, str) else "the server gave no message",
+        error.get("data"),
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

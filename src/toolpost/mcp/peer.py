@@ -1,0 +1,524 @@
+"""One live session with a server: the handshake of either era, and every operation on it.
+
+Lives as long as its connection, inside the connection's task; its operations may be awaited from any task
+of the loop. It speaks in toolpost's values and errors; the connection that holds it adds nothing to them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from importlib.metadata import version
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.shared.dispatcher import CallOptions, Dispatcher, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.exceptions import MCPError
+from mcp.shared.transport_context import TransportContext
+from mcp_types.version import (
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from toolpost.errors import (
+    ConnectionLost,
+    RequestTimeout,
+    ResourceNotFound,
+    ServerError,
+    Unsupported,
+)
+from toolpost.mcp import convert
+from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
+from toolpost.mcp.faults import FinalFailure, NotSent
+from toolpost.mcp.handlers import Handler, Handlers
+from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
+from toolpost.secret import get_logger, mask, mask_json
+from toolpost.tooling.port import ToolCall
+
+PROBE_SECS = 2.0
+"""How long a server may think about `server/discover` before `initialize` is sent as well."""
+PROGRESS_EXTENDS = 10
+"""Progress restarts a request's clock, up to this many times its length in all."""
+MAX_PAGES = 1000
+MAX_ITEMS = 100_000
+INPUT_ROUNDS = 10
+"""How often one request may ask for input (2026-07-28) before it is given up."""
+RESOURCE_NOT_FOUND = -32002
+"""Until 2025-11-25; from 2026-07-28 on -32602 with the URI in `data`."""
+_NOT_MODERN = {types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST}
+"""How servers of earlier eras answer `server/discover`."""
+
+_log = get_logger("toolpost.mcp")
+_RAW: TypeAdapter[JsonObject] = TypeAdapter(dict[str, Any])
+_CALL: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+_READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
+    types.ReadResourceResult | types.InputRequiredResult
+)
+Watcher = Callable[[str | None], None]
+"""Told the URI that changed; None for the list of resources."""
+
+_LEVELS = {"notice": logging.INFO, "alert": logging.CRITICAL, "emergency": logging.CRITICAL}
+
+
+class Peer:
+    """A server that has shaken hands."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        dispatcher: LineDispatcher,
+        timeout: float,
+        handlers: Handlers,
+        lost_text: Callable[[], str],
+    ) -> None:
+        self._name = name
+        self._dispatcher = dispatcher
+        self._timeout = timeout
+        self._lost_text = lost_text
+        self._watcher: Watcher = lambda _: None
+        self._server_log = get_logger(f"toolpost.server.{name}")
+        self.session = ClientSession(
+            dispatcher=_Lenient(dispatcher, name),
+            client_info=client_info(),
+            message_handler=self._on_notification,
+            logging_callback=self._on_log,
+            log_level=self._log_level(),
+            **_callbacks(handlers),
+        )
+        self.ended = dispatcher.ended
+        """Set when the connection is down."""
+
+    def on_change(self, watcher: Watcher) -> None:
+        """Tell `watcher` of changed resources (eras up to 2025-11-25)."""
+        self._watcher = watcher
+
+    # -- handshake ---------------------------------------------------------------------------------
+
+    async def shake_hands(self, *, pinned: str | None, skip_probe: bool) -> None:
+        """Agree on a protocol version.
+
+        Raises:
+            MCPError: The server refused, or the line went down.
+            FinalFailure: There is no version that both speak.
+        """
+        if pinned is not None:
+            await self._speak(pinned)
+        elif skip_probe:
+            await self._initialize()
+        else:
+            await self._negotiate()
+
+    async def _speak(self, pinned: str) -> None:
+        """Agree on this version or none."""
+        if pinned in MODERN_PROTOCOL_VERSIONS:
+            try:
+                self._adopt(await self.session.send_discover(pinned), pinned)
+            except MCPError as error:
+                if error.code not in _NOT_MODERN:
+                    raise
+                raise FinalFailure(
+                    f"the server does not speak {pinned} (key `protocol`); it answered: {error.message}"
+                ) from None
+            return
+        await self._initialize()
+        if (answered := self.session.protocol_version) != pinned:
+            raise FinalFailure(f"the server speaks {answered}, not {pinned} (key `protocol`)")
+
+    async def _negotiate(self) -> None:
+        """`server/discover` first; `initialize` as soon as that fails, or is not answered for a while.
+
+        A slow server answers both, in order, and the first answer counts: its era is not misjudged.
+        """
+        refused: MCPError | FinalFailure | None = None
+        async with anyio.create_task_group() as race:
+            no_answer = anyio.Event()
+
+            async def probe() -> None:
+                try:
+                    raw = await self.session.send_discover(LATEST_MODERN_VERSION)
+                    if self.session.protocol_version is None:
+                        self._adopt(raw, None)
+                except (MCPError, FinalFailure, ValidationError) as error:
+                    _log.debug("tooling %r: no answer to server/discover to go by: %s", self._name, error)
+                    no_answer.set()
+                else:
+                    race.cancel_scope.cancel()
+
+            race.start_soon(probe)
+            with anyio.move_on_after(PROBE_SECS):
+                await no_answer.wait()
+            try:
+                await self._initialize_unless_modern()
+            except (MCPError, FinalFailure) as error:
+                refused = error
+                await no_answer.wait()  # the probe's answer still decides, if one comes
+            race.cancel_scope.cancel()
+        if refused is not None and self.session.protocol_version is None:
+            raise refused
+
+    async def _initialize_unless_modern(self) -> None:
+        try:
+            await self._initialize()
+        except MCPError as error:
+            versions = _supported_versions(error)
+            mutual = [version for version in MODERN_PROTOCOL_VERSIONS if version in versions]
+            if not mutual:
+                raise
+            self._adopt(await self.session.send_discover(mutual[-1]), None)
+
+    async def _initialize(self) -> None:
+        try:
+            await self.session.initialize()
+        except RuntimeError as error:  # the SDK's word for a version that it does not know
+            raise FinalFailure(f"the server speaks no version that toolpost does: {error}") from None
+        except ValidationError:
+            raise FinalFailure("the server's answer to initialize is malformed") from None
+
+    def _adopt(self, raw: JsonObject, pinned: str | None) -> None:
+        result = types.DiscoverResult.model_validate(raw)
+        offered = [pinned] if pinned is not None else list(MODERN_PROTOCOL_VERSIONS)
+        if not any(version in result.supported_versions for version in offered):
+            spoken = ", ".join(result.supported_versions)
+            raise FinalFailure(f"the server speaks {spoken}, not {' or '.join(offered)}")
+        self.session.adopt(result)
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it speaks 2026-07-28 or later."""
+        return self.session.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def capabilities(self) -> types.ServerCapabilities:
+        return self.session.server_capabilities or types.ServerCapabilities()
+
+    def describe(self) -> JsonObject:
+        """Server, version, protocol revision and capabilities, as JSON."""
+        info = self.session.server_info
+        return {
+            "server": None if info is None else info.name,
+            "version": None if info is None else info.version,
+            "protocol": self.session.protocol_version,
+            "capabilities": convert.dump(self.capabilities),
+        }
+
+    # -- operations --------------------------------------------------------------------------------
+
+    async def list_tools(self) -> list[Tool]:
+        if self.capabilities.tools is None:
+            return []
+        pages = self._pages(
+            "list_tools", lambda params: self.session.list_tools(params=params), lambda p: p.tools
+        )
+        return [convert.tool(each) async for each in pages]
+
+    async def list_resources(self) -> list[ResourceInfo]:
+        if self.capabilities.resources is None:
+            return []
+        pages = self._pages(
+            "list_resources", lambda params: self.session.list_resources(params=params), lambda p: p.resources
+        )
+        return [convert.resource_info(each) async for each in pages]
+
+    async def call_tool(self, call: ToolCall) -> ToolResult:
+        what = f"call_tool {call.name!r}"
+        self._require(self.capabilities.tools is not None, what, "tools")
+
+        async def send(answers: types.InputResponses | None, state: str | None) -> Any:
+            params = types.CallToolRequestParams(
+                name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
+            )
+            return await self._timed(types.CallToolRequest(params=params), _CALL, call.timeout, progress=True)
+
+        with self._errors(what, call.timeout):
+            return convert.tool_result(await self._with_input(send), call)
+
+    async def read_resource(self, uri: str) -> ResourceContent:
+        what = f"read_resource {uri!r}"
+        self._require(self.capabilities.resources is not None, what, "resources")
+
+        async def send(answers: types.InputResponses | None, state: str | None) -> Any:
+            params = types.ReadResourceRequestParams(uri=uri, input_responses=answers, request_state=state)
+            return await self._timed(types.ReadResourceRequest(params=params), _READ)
+
+        with self._errors(what):
+            try:
+                return convert.resource_content(await self._with_input(send), uri)
+            except MCPError as error:
+                if _means_not_found(error):
+                    raise ResourceNotFound(
+                        self._says(what, error), code=error.code, data=mask_json(error.data)
+                    ) from None
+                raise
+
+    async def request(self, method: str, params: JsonObject | None) -> Json:
+        request: types.Request[JsonObject | None, str] = types.Request(method=method, params=params)
+        with self._errors(f"request {method!r}"):
+            return await self._timed(request, _RAW)
+
+    async def subscribe(self, uri: str) -> None:
+        """`resources/subscribe` (eras up to 2025-11-25)."""
+        params = types.SubscribeRequestParams(uri=uri)
+        with self._errors(f"subscribe_resource {uri!r}"):
+            await self._timed(types.SubscribeRequest(params=params), TypeAdapter(types.EmptyResult))
+
+    async def unsubscribe(self, uri: str) -> None:
+        """`resources/unsubscribe` (eras up to 2025-11-25)."""
+        params = types.UnsubscribeRequestParams(uri=uri)
+        with self._errors(f"unsubscribe_resource {uri!r}"):
+            await self._timed(types.UnsubscribeRequest(params=params), TypeAdapter(types.EmptyResult))
+
+    def check_can_subscribe(self, uri: str | None) -> None:
+        """Raise `Unsupported` unless the server declared that it tells of changes."""
+        resources = self.capabilities.resources
+        if uri is None:
+            declared = resources is not None and bool(resources.list_changed)
+            self._require(declared, "subscribe_resource_list", "resources.listChanged")
+        else:
+            declared = resources is not None and bool(resources.subscribe)
+            self._require(declared, f"subscribe_resource {uri!r}", "resources.subscribe")
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    async def _timed(
+        self,
+        request: types.Request[Any, Any],
+        result: TypeAdapter[Any],
+        timeout: float | None = None,
+        *,
+        progress: bool = False,
+    ) -> Any:
+        """Send a request within its limit. Running out of it tells the server, and raises TimeoutError."""
+        limit = self._timeout if timeout is None else timeout
+        if math.isinf(limit):
+            return await self.session.send_request(request, result)
+        started = anyio.current_time()
+        with anyio.fail_after(limit) as scope:
+
+            async def extend(progress: float, total: float | None, message: str | None) -> None:
+                scope.deadline = min(anyio.current_time() + limit, started + PROGRESS_EXTENDS * limit)
+
+            on_progress = extend if progress else None
+            return await self.session.send_request(request, result, progress_callback=on_progress)
+
+    async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]]) -> Any:
+        """Drive a request that may ask for input before it answers (2026-07-28, multi round-trips)."""
+        result = await send(None, None)
+        for round_ in range(INPUT_ROUNDS):
+            if not isinstance(result, types.InputRequiredResult):
+                return result
+            answers: types.InputResponses = {}
+            for key, request in (result.input_requests or {}).items():
+                context = ClientRequestContext(session=self.session, request_id=key)
+                answer = await self.session.dispatch_input_request(context, request)
+                if isinstance(answer, types.ErrorData):
+                    raise MCPError.from_error_data(answer)
+                answers[key] = answer
+            if not answers:  # only state to hand back: the server wants to be asked again later
+                await anyio.sleep(min(0.05 * 2**round_, 0.25))
+            result = await send(answers or None, result.request_state)
+        raise MCPError(types.INTERNAL_ERROR, f"the server asked for input more than {INPUT_ROUNDS} times")
+
+    async def _pages(
+        self,
+        op: str,
+        fetch: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]],
+        items: Callable[[Any], list[Any]],
+    ) -> AsyncGenerator[Any]:
+        """The items of every page. A cursor that comes again ends the walk."""
+        cursor: str | None = None
+        seen: set[str] = set()
+        count = 0
+        for _ in range(MAX_PAGES):
+            with self._errors(op):
+                params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
+                try:
+                    with anyio.fail_after(None if math.isinf(self._timeout) else self._timeout):
+                        page = await fetch(params)
+                except MCPError as error:
+                    if error.code == types.METHOD_NOT_FOUND:
+                        return
+                    raise
+            for item in items(page):
+                yield item
+                count += 1
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+            if cursor in seen:
+                _log.warning("tooling %r: %s: a cursor came twice; the walk ends there", self._name, op)
+                return
+            if count > MAX_ITEMS:
+                raise self._too_many(op, f"{MAX_ITEMS} items")
+            seen.add(cursor)
+        raise self._too_many(op, f"{MAX_PAGES} pages")
+
+    def _too_many(self, op: str, bound: str) -> ServerError:
+        return ServerError(f"tooling {self._name!r}: {op}: more than {bound}", code=types.INTERNAL_ERROR)
+
+    def _require(self, declared: bool, what: str, capability: str) -> None:
+        if not declared:
+            raise Unsupported(f"tooling {self._name!r}: {what}: the server did not declare {capability}")
+
+    def _errors(self, what: str, timeout: float | None = None) -> _Translated:
+        return _Translated(self, what, self._timeout if timeout is None else timeout)
+
+    def _says(self, what: str, error: MCPError) -> str:
+        return mask(f"tooling {self._name!r}: {what}: the server answered: {error.message}")
+
+    def translate(self, error: BaseException, what: str, limit: float) -> Exception | None:
+        """An error of the session as one of toolpost's."""
+        name = self._name
+        match error:
+            case LineClosed(written=False):
+                return NotSent(f"tooling {name!r}: {what}: the connection was down: {self._lost_text()}")
+            case LineClosed():
+                return ConnectionLost(
+                    f"tooling {name!r}: {what}: the connection was lost: the server {self._lost_text()}."
+                    " Whether the request took effect is unknown, so it was not repeated"
+                )
+            case MCPError():
+                return ServerError(self._says(what, error), code=error.code, data=mask_json(error.data))
+            case TimeoutError():
+                unmatched = self._dispatcher.unmatched
+                hint = f" ({unmatched} answers came under ids that nobody waits for)" if unmatched else ""
+                return RequestTimeout(f"tooling {name!r}: {what}: no answer within {limit:g} s{hint}")
+            case ValidationError():
+                first = error.errors(include_input=False, include_url=False)[0]
+                where = ".".join(str(part) for part in first["loc"])
+                problem = f"the server's answer is malformed: {where}: {first['msg']}"
+                return ServerError(mask(f"tooling {name!r}: {what}: {problem}"), code=types.INTERNAL_ERROR)
+            case _:
+                return None
+
+    async def _on_notification(self, message: object) -> None:
+        match message:
+            case types.ResourceUpdatedNotification(params=params):
+                self._watcher(params.uri)
+            case types.ResourceListChangedNotification():
+                self._watcher(None)
+            case _:
+                pass
+
+    async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
+        known = logging.getLevelNamesMapping()
+        level = _LEVELS.get(params.level) or known.get(params.level.upper(), logging.INFO)
+        data = params.data if isinstance(params.data, str) else repr(params.data)
+        self._server_log.log(level, "%s%s", f"{params.logger}: " if params.logger else "", data)
+
+    def _log_level(self) -> types.LoggingLevel:
+        """From 2026-07-28 on a server sends log messages only to who asks for them, per request."""
+        for level in ("debug", "info", "warning"):
+            if self._server_log.isEnabledFor(logging.getLevelNamesMapping()[level.upper()]):
+                return level
+        return "error"
+
+
+class _Translated:
+    """Turns what the session raises into toolpost's errors. A class: it stands in the hot path."""
+
+    def __init__(self, peer: Peer, what: str, limit: float) -> None:
+        self._peer, self._what, self._limit = peer, what, limit
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and (translated := self._peer.translate(error, self._what, self._limit)):
+            raise translated from None
+
+
+class _Lenient(Dispatcher[TransportContext]):
+    """Mends results on their way to the session, which refuses a whole answer for one bad part of it."""
+
+    def __init__(self, wire: Dispatcher[TransportContext], name: str) -> None:
+        self._wire = wire
+        self._name = name
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        await self._wire.run(on_request, on_notify, on_notify_intercept, task_status=task_status)
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> JsonObject:
+        result = await self._wire.send_raw_request(method, params, opts)
+        if method == "initialize":
+            await anyio.lowlevel.checkpoint()  # cancelled here, if the probe's answer came just before
+        return convert.without_unusable_tools(result, self._name) if method == "tools/list" else result
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        await self._wire.notify(method, params, opts)
+
+
+def client_info() -> types.Implementation:
+    """How toolpost names itself to servers."""
+    return types.Implementation(name="toolpost", version=version("toolpost"))
+
+
+def _callbacks(handlers: Handlers) -> dict[str, Any]:
+    """The handlers as the session takes them; those that are missing are not declared."""
+    callbacks: dict[str, Any] = {}
+    if (roots := handlers.roots) is not None:
+
+        async def list_roots(context: object) -> types.ListRootsResult | types.ErrorData:
+            uris = await roots() if callable(roots) else roots
+            return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in uris]})
+
+        callbacks["list_roots_callback"] = list_roots
+    if (sampling := handlers.sampling) is not None:
+        callbacks["sampling_callback"] = _answering(sampling, types.CreateMessageResult)
+    if (elicitation := handlers.elicitation) is not None:
+        callbacks["elicitation_callback"] = _answering(elicitation, types.ElicitResult)
+    return callbacks
+
+
+def _answering(handler: Handler, result: type[Any]) -> Callable[..., Awaitable[Any]]:
+    async def answer(context: object, params: Any) -> Any:
+        try:
+            return result.model_validate(await handler(convert.dump(params)))
+        except ServerError as error:
+            return types.ErrorData(code=error.code, message=error.message, data=error.data)
+        except Exception:  # the server is not told what: it is no business of its
+            _log.exception("a handler of requests of the server raised")
+            return types.ErrorData(code=types.INTERNAL_ERROR, message="Internal error")
+
+    return answer
+
+
+def _supported_versions(error: MCPError) -> list[str]:
+    data = _data(error)
+    if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+        return []
+    supported = data.get("supported")
+    return [str(version) for version in cast("list[Json]", supported)] if isinstance(supported, list) else []
+
+
+def _means_not_found(error: MCPError) -> bool:
+    if error.code == RESOURCE_NOT_FOUND:
+        return True
+    text = error.message.lower()
+    return error.code == types.INVALID_PARAMS and (
+        "uri" in _data(error) or "not found" in text or "unknown resource" in text
+    )
+
+
+def _data(error: MCPError) -> JsonObject:
+    data: object = error.error.data
+    return cast("JsonObject", data) if isinstance(data, dict) else {}

@@ -1,0 +1,284 @@
+"""Subscriptions of both protocol eras behind one interface.
+
+However many subscribers a URI has, it costs one subscription on the wire: a *watch*, kept by one task.
+
+    subscribing ──the server agrees──▶ watching ──connection lost, stream ended──▶ subscribing again
+        └──it refuses the first time──▶ failed: every subscriber is told
+
+Until 2025-11-25 a watch is `resources/subscribe` and the notifications that follow; from 2026-07-28 on it
+is a stream of `subscriptions/listen`. Either way an update says only that something changed, so a feed
+is a flag and not a queue: what comes while nobody looks folds into one.
+
+This file imports no SDK: a watch takes its place in the order of requests before the first dial.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+import anyio
+import anyio.lowlevel
+
+from toolpost.errors import ConnectionLost, ToolpostError
+from toolpost.secret import get_logger
+from toolpost.tooling.port import CHANGED, Change, StartTask
+
+if TYPE_CHECKING:
+    from toolpost.mcp.peer import Peer
+
+UNSUBSCRIBE_SECS = 2.0
+"""How long the server may take to hear that nobody watches any more."""
+RELISTEN_SECS = 0.5
+"""Between a stream that the server ended and the next one; doubles while streams bring nothing."""
+RELISTEN_CAP_SECS = 30.0
+STABLE_SECS = 10.0
+"""A connection that lasted so long was a good one: the wait for the next starts from the beginning."""
+
+_log = get_logger("toolpost.mcp")
+
+Key = str | None
+"""A URI; None for the list of resources."""
+
+
+class Feed(AsyncIterator[Change]):
+    """One subscriber's view: has something changed since it last looked?"""
+
+    def __init__(self) -> None:
+        self._changed = False
+        self._error: ToolpostError | None = None
+        self._news = anyio.Event()
+
+    def touch(self) -> None:
+        self._changed = True
+        self._news.set()
+
+    def fail(self, error: ToolpostError) -> None:
+        self._error = error
+        self._news.set()
+
+    async def __anext__(self) -> Change:
+        await self._news.wait()
+        if self._changed:
+            self._changed = False
+            if self._error is None:
+                self._news = anyio.Event()
+            return CHANGED
+        assert self._error is not None
+        raise self._error
+
+
+class _Watch:
+    """One subscription on the wire and its subscribers."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.feeds: set[Feed] = set()
+        self.scope = anyio.CancelScope()
+        self.written = anyio.Event()
+        """Set once the server has been asked, or will not be."""
+        self.settled = anyio.Event()
+        """Set once the server has agreed, or refused."""
+        self.error: ToolpostError | None = None
+
+    def touch(self) -> None:
+        for feed in self.feeds:
+            feed.touch()
+
+    def established(self) -> None:
+        """The server has agreed. Not for the first time: an update may have been missed meanwhile."""
+        if self.settled.is_set():
+            self.touch()
+        self.settled.set()
+
+    def fail(self, error: ToolpostError) -> None:
+        self.error = error
+        self.settled.set()
+        for feed in self.feeds:
+            feed.fail(error)
+
+
+class Subscriptions:
+    """The watches of one tooling, over all its connections."""
+
+    def __init__(
+        self,
+        name: str,
+        ready: Callable[[], Awaitable[Peer]],
+        start_task: StartTask,
+        *,
+        timeout: float,
+        backoff_start: float,
+    ) -> None:
+        self._name = name
+        self._ready = ready
+        self._start_task = start_task
+        self._timeout = timeout
+        self._backoff_start = backoff_start
+        self._watches: dict[Key, _Watch] = {}
+        self._unwritten: list[_Watch] = []
+        """The watches that the server has not been asked for yet, oldest first."""
+        self._behind = 0
+        """How many requests wait for those."""
+
+    @asynccontextmanager
+    async def subscribe(self, key: Key) -> AsyncGenerator[AsyncIterator[Change]]:
+        """Changes of one resource, or of the list.
+
+        Raises:
+            Unsupported: The server did not declare that it tells of such changes.
+            ServerError: It refused.
+        """
+        watch = self._watches.get(key)
+        if watch is None:
+            watch = _Watch(key)
+            self._start_task(self._keep, watch)
+            self._watches[key] = watch
+            self._unwritten.append(watch)
+        feed = Feed()
+        watch.feeds.add(feed)
+        try:
+            await watch.settled.wait()
+            if watch.error is not None:
+                raise watch.error
+            yield feed
+        finally:
+            watch.feeds.discard(feed)
+            if not watch.feeds:
+                watch.scope.cancel()
+                self._drop(watch)
+
+    def changed(self, key: Key) -> None:
+        """The server says that a resource (or the list, None) changed; eras up to 2025-11-25.
+
+        A URI below a subscribed one counts for it. URIs are opaque: nothing is normalised.
+        """
+        while True:
+            if (watch := self._watches.get(key)) is not None:
+                watch.touch()
+            if key is None:
+                return
+            slash = key.rstrip("/").rfind("/")
+            if slash < 0:
+                return
+            above = key[: slash + 1]
+            if (watch := self._watches.get(above)) is not None and above != key:
+                watch.touch()
+            key = above.rstrip("/")
+
+    async def wait_written(self) -> None:
+        """Wait until the server has been asked for every watch that was opened before.
+
+        What an agent calls after it has subscribed must not overtake the subscription. Those who wait here
+        go on in the order in which they came.
+        """
+        if not self._unwritten and not self._behind:
+            return
+        self._behind += 1
+        try:
+            for watch in tuple(self._unwritten):
+                await watch.written.wait()
+            await anyio.lowlevel.checkpoint()
+        finally:
+            self._behind -= 1
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _written(self, watch: _Watch) -> None:
+        if not watch.written.is_set():
+            watch.written.set()
+            self._unwritten.remove(watch)
+
+    def _drop(self, watch: _Watch) -> None:
+        if self._watches.get(watch.key) is watch:
+            del self._watches[watch.key]
+
+    async def _keep(self, watch: _Watch) -> None:
+        """Hold a watch on whichever connection there is, until nobody wants it any more."""
+        pause = self._backoff_start
+        with watch.scope:
+            try:
+                while True:
+                    peer = await self._ready()
+                    held_since = anyio.current_time()
+                    await self._hold(peer, watch)
+                    if anyio.current_time() - held_since > STABLE_SECS:
+                        pause = self._backoff_start
+                    await anyio.sleep(pause)  # a server that dies right after each handshake is not chased
+                    pause = min(pause * 2, RELISTEN_CAP_SECS)
+            except ToolpostError as error:
+                watch.fail(error)
+            finally:
+                self._written(watch)
+                self._drop(watch)
+
+    async def _hold(self, peer: Peer, watch: _Watch) -> None:
+        """Hold a watch on one connection until that ends."""
+        peer.check_can_subscribe(watch.key)
+        try:
+            if peer.is_modern:
+                await self._hold_stream(peer, watch)
+            else:
+                await self._hold_interest(peer, watch)
+        except ConnectionLost:
+            if not peer.ended.is_set():
+                raise
+        # A subscriber that has never been let in is told of the loss by the next dial.
+
+    async def _hold_interest(self, peer: Peer, watch: _Watch) -> None:
+        asyncio.get_running_loop().call_soon(self._written, watch)  # the request is written in this turn
+        if watch.key is None:
+            watch.established()
+            await peer.ended.wait()
+            return
+        try:
+            await peer.subscribe(watch.key)
+            watch.established()
+            await peer.ended.wait()
+        except anyio.get_cancelled_exc_class():
+            # Also where the server was not heard yet: it may have subscribed us all the same.
+            if not peer.ended.is_set():
+                with anyio.move_on_after(UNSUBSCRIBE_SECS, shield=True):
+                    await self._unsubscribe(peer, watch.key)
+            raise
+
+    async def _unsubscribe(self, peer: Peer, uri: str) -> None:
+        try:
+            await peer.unsubscribe(uri)
+        except ToolpostError as error:
+            _log.debug("%s", error)
+
+    async def _hold_stream(self, peer: Peer, watch: _Watch) -> None:
+        pause = RELISTEN_SECS
+        while not peer.ended.is_set():
+            came = await self._follow_stream(peer, watch)
+            if peer.ended.is_set():
+                return
+            pause = RELISTEN_SECS if came else min(pause * 2, RELISTEN_CAP_SECS)
+            _log.info("tooling %r: the server ended a stream of changes; it is opened again", self._name)
+            with anyio.move_on_after(pause):
+                await peer.ended.wait()
+
+    async def _follow_stream(self, peer: Peer, watch: _Watch) -> bool:
+        """Follow one stream to its end; tells whether anything came."""
+        from toolpost.mcp.listening import open_stream  # brings the SDK with it
+
+        came = False
+        what = _describe(self._name, watch.key)
+        opening = open_stream(
+            peer, watch.key, what=what, timeout=self._timeout, on_written=lambda: self._written(watch)
+        )
+        async with opening as stream:
+            watch.established()
+            async for _ in stream:
+                came = True
+                watch.touch()
+        return came
+
+
+def _describe(name: str, key: Key) -> str:
+    op: Literal["subscribe_resource_list", "subscribe_resource"]
+    op = "subscribe_resource_list" if key is None else "subscribe_resource"
+    return f"tooling {name!r}: {op}" + ("" if key is None else f" {key!r}")
