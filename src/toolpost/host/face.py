@@ -15,7 +15,7 @@ import anyio
 from toolpost.errors import RecvTimeout, UsageError
 from toolpost.events import Envelope
 from toolpost.host.context import AgentContext
-from toolpost.host.handle import Tooling
+from toolpost.host.handle import Tooling, is_seconds
 from toolpost.model import JsonObject
 
 _LEVELS = logging.getLevelNamesMapping()
@@ -67,7 +67,7 @@ class Host:
             HostClosed: `Shutdown` has been taken; nothing follows it.
         """
         limit = self._context.recv_timeout if timeout is None else timeout
-        if not limit >= 0:
+        if not is_seconds(limit):
             raise UsageError(f"timeout must be a number of seconds, 0 or more, not {timeout!r}")
         with self._context.working():
             with anyio.move_on_after(None if limit == math.inf else limit):

@@ -201,10 +201,15 @@ def tool_call(name: str, arguments: Mapping[str, Json] | str, timeout: float | N
         UsageError: No name, no JSON object, or a time-out that is no positive number.
     """
     check_text("name", name)
-    if timeout is not None and not timeout > 0:
+    if timeout is not None and (not is_seconds(timeout) or timeout == 0):
         raise UsageError(f"timeout must be a positive number of seconds, not {timeout!r}")
     text = arguments if isinstance(arguments, str) else _to_text(arguments)
     return ToolCall(name=name, arguments=_parse(text), text=text, timeout=timeout)
+
+
+def is_seconds(value: object) -> bool:
+    """Whether a value is a length of time: a number, 0 or more."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def check_text(what: str, value: str) -> None:
@@ -218,6 +223,8 @@ def _to_text(arguments: Mapping[str, Json]) -> str:
         raise UsageError(
             f"arguments must be a mapping or the JSON text of an object, not {type(arguments).__name__}"
         )
+    if wrong := [key for key in arguments if not isinstance(key, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+        raise UsageError(f"arguments must have strings as keys, not {wrong[0]!r}")
     try:
         return json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:

@@ -51,6 +51,8 @@ class _Link:
         self.peer: Peer | None = None
         self.error: str | None = None
         self.attempts: int | None = None
+        self.died_on_probe = False
+        """A server that leaves over `server/discover` is asked once in a dial, not with each attempt."""
         self.over = anyio.Event()
         """Set when its task has cleaned up."""
 
@@ -161,10 +163,11 @@ class Connection:
     async def _attempt(self, link: _Link) -> None:
         """One dial; returns when the connection that came of it has ended."""
         try:
-            await self._connect_and_serve(link, skip_probe=self._legacy)
+            await self._connect_and_serve(link, skip_probe=self._legacy or link.died_on_probe)
         except DiedOnProbe:
             # An old server may leave over a request that it does not know. A fresh process is spoken to as
             # such servers expect. MCP 2026-07-28, basic/transports/stdio, "Backward compatibility".
+            link.died_on_probe = True
             await self._connect_and_serve(link, skip_probe=True)
 
     async def _connect_and_serve(self, link: _Link, *, skip_probe: bool) -> None:

@@ -1,0 +1,476 @@
+"""Each operation of a handle: what it checks, what it writes down, what it gives."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+import pytest
+
+import toolpost
+from tests import memory
+from tests.loop import settle
+from tests.memory import Memory
+from toolpost import Error, ToolResult, UsageError
+from toolpost.trace.events import Call, Opened
+
+
+@asynccontextmanager
+async def opened(
+    memo: Memory, *, trace: bool = True, **tunables: Any
+) -> AsyncGenerator[tuple[toolpost.OpenHost, toolpost.Tooling]]:
+    with anyio.fail_after(5):
+        async with toolpost.open_host(memory.config(memo, tunables=tunables), trace=trace) as host:
+            yield host, host.tooling.get("memo")
+
+
+def calls(host: toolpost.OpenHost) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that the trace has."""
+    return [(event.op, event.detail) for event in host.trace if isinstance(event, Call)]
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+NO_OBJECTS: dict[str, Any] = {
+    "a list": [],
+    "a number": 7,
+    "None": None,
+    "bytes": b"{}",
+    "the text of a list": "[]",
+    "the text of a number": "7",
+    "the text of null": "null",
+    "an empty text": "",
+    "broken JSON": '{"a": ',
+    "JSON with a tail": "{} x",
+    "single quotes": "{'a': 1}",
+    "NaN in a mapping": {"a": math.nan},
+    "infinity in a mapping": {"a": [math.inf]},
+    "NaN in a text": '{"a": NaN}',
+    "infinity in a text": '{"a": [-Infinity]}',
+    "a number beyond floats in a text": '{"a": 1e999}',
+    "half a surrogate pair in a mapping": {"a": "\ud83d"},
+    "half a surrogate pair as a key": {"\ud83d": 1},
+    "half a surrogate pair in a text": '{"a": "\ud83d"}',
+    "half a surrogate pair escaped in a text": '{"a": "\\ud83d"}',
+    "keys that are bytes": {b"a": 1},
+    "keys that are numbers": {1: "a"},
+    "values that are no JSON": {"a": object()},
+    "sets": {"a": {1}},
+    "a text nested too deeply": '{"a":' + "[" * 200_000 + "]" * 200_000 + "}",
+}
+
+
+def deep() -> dict[str, Any]:
+    nested: list[Any] = []
+    for _ in range(200_000):
+        nested = [nested]
+    return {"a": nested}
+
+
+@pytest.mark.parametrize("arguments", NO_OBJECTS.values(), ids=NO_OBJECTS.keys())
+async def test_arguments_that_are_no_json_object_queue_nothing_and_trace_nothing(arguments: Any) -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        with pytest.raises(UsageError):
+            await tooling.call_tool("echo", arguments)
+        with pytest.raises(UsageError):
+            await tooling.call_tool_blocking("echo", arguments)
+        await settle()
+
+        assert (memo.calls, list(host.trace), host.try_recv()) == ([], [], None)
+
+
+async def test_a_mapping_nested_too_deeply_is_a_usage_error() -> None:
+    async with opened(Memory()) as (_, tooling):
+        with pytest.raises(UsageError, match="cannot be written as JSON"):
+            await tooling.call_tool("echo", deep())
+
+
+async def test_a_mapping_that_holds_itself_is_a_usage_error() -> None:
+    arguments: dict[str, Any] = {}
+    arguments["itself"] = arguments
+    async with opened(Memory()) as (_, tooling):
+        with pytest.raises(UsageError, match="cannot be written as JSON"):
+            await tooling.call_tool("echo", arguments)
+
+
+async def test_a_json_text_is_kept_byte_for_byte() -> None:
+    text = ' {"message" : "\\u00fc\\ud83d\\ude00",\n "n": 1.50, "n": 1E2} '
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        result = await tooling.call_tool_blocking("echo", text)
+
+    assert result.arguments == text
+    assert memo.calls[0].arguments == {"message": "ü😀", "n": 100.0}
+
+
+async def test_a_mapping_becomes_compact_json() -> None:
+    async with opened(Memory()) as (_, tooling):
+        result = await tooling.call_tool_blocking("echo", {"message": "ü", "list": [1, None, True]})
+
+    assert result.arguments == '{"message":"ü","list":[1,null,true]}'
+
+
+async def test_any_mapping_will_do() -> None:
+    arguments: Mapping[str, Any] = MappingProxyType({"message": "hi"})
+    async with opened(Memory()) as (_, tooling):
+        result = await tooling.call_tool_blocking("echo", arguments)
+
+    assert (result.value, result.arguments) == ("hi", '{"message":"hi"}')
+
+
+async def test_without_arguments_an_empty_object_is_sent() -> None:
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        await tooling.call_tool_blocking("echo")
+
+    assert (memo.calls[0].text, memo.calls[0].arguments) == ("{}", {})
+
+
+async def test_changing_the_mapping_after_the_call_changes_nothing() -> None:
+    memo = Memory()
+    arguments = {"list": [1]}
+    async with opened(memo) as (host, tooling):
+        await tooling.call_tool("hold", arguments)
+        arguments["list"].append(2)
+        (held,) = await memo.wait_held()
+        held.answer()
+        event = (await host.recv()).event
+
+        assert isinstance(event, ToolResult)
+        assert event.arguments == '{"list":[1]}'
+        assert memo.calls[0].arguments == {"list": [1]}
+        assert calls(host)[0][1]["arguments"] == {"list": [1]}
+
+
+@pytest.mark.parametrize("name", ["", None, 7], ids=repr)
+async def test_names_and_uris_are_non_empty_strings(name: Any) -> None:
+    async with opened(Memory()) as (host, tooling):
+        for operation in (
+            tooling.call_tool,
+            tooling.call_tool_blocking,
+            tooling.read_resource,
+            tooling.subscribe_resource,
+            tooling.request,
+        ):
+            with pytest.raises(UsageError, match="non-empty string"):
+                await operation(name)
+
+        assert list(host.trace) == []
+
+
+@pytest.mark.parametrize("timeout", [0, -1, math.nan], ids=repr)
+async def test_a_timeout_is_a_positive_number(timeout: float) -> None:
+    async with opened(Memory()) as (host, tooling):
+        with pytest.raises(UsageError, match="positive number of seconds"):
+            await tooling.call_tool("echo", timeout=timeout)
+
+        assert list(host.trace) == []
+
+
+async def test_a_timeout_reaches_the_backend() -> None:
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        await tooling.call_tool_blocking("echo", timeout=math.inf)
+        await tooling.call_tool_blocking("echo")
+
+    assert [call.timeout for call in memo.calls] == [math.inf, None]
+
+
+# -- queued calls ----------------------------------------------------------------------------------
+
+
+async def test_a_queued_call_gives_its_uuid_before_its_answer() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        uuid = await tooling.call_tool("hold")
+        assert tooling.is_open(uuid)
+        assert host.try_recv() is None
+
+        memo.held[0].answer("now")
+        envelope = await host.recv()
+
+    assert envelope.id == uuid
+    assert isinstance(envelope.event, ToolResult)
+    assert envelope.event.value == "now"
+
+
+async def test_queued_calls_reach_the_far_end_in_the_order_they_were_made() -> None:
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        for number in range(20):
+            await tooling.call_tool("hold", {"n": number})
+
+    assert [call.arguments["n"] for call in memo.calls] == list(range(20))
+
+
+async def test_a_queued_call_is_at_the_far_end_when_its_uuid_is_given() -> None:
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        await tooling.call_tool("hold")
+        assert len(memo.calls) == 1
+
+
+async def test_calls_may_be_answered_in_any_order() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        uuids = [await tooling.call_tool("hold") for _ in range(4)]
+        for position in (2, 0, 3, 1):
+            memo.held[position].answer()
+            await settle()
+
+        assert [(await host.recv()).id for _ in uuids] == [uuids[at] for at in (2, 0, 3, 1)]
+
+
+async def test_past_open_calls_bound_nothing_is_queued_and_nothing_traced() -> None:
+    memo = Memory()
+    async with opened(memo, open_calls_bound=2) as (host, tooling):
+        await tooling.call_tool("hold")
+        await tooling.call_tool("echo")
+        await settle()
+        before = len(host.trace)
+        with pytest.raises(toolpost.TooManyOpenCalls, match="open_calls_bound"):
+            await tooling.call_tool("echo")
+        await settle()
+        assert (len(memo.calls), len(host.trace) - before) == (2, 0)
+
+        await host.recv()
+        await tooling.call_tool("echo")
+
+
+async def test_calls_in_place_are_not_counted() -> None:
+    memo = Memory()
+    async with opened(memo, open_calls_bound=1) as (_, tooling):
+        await tooling.call_tool("hold")
+        assert (await tooling.call_tool_blocking("echo", {"message": "hi"})).value == "hi"
+
+
+async def test_a_refused_call_is_an_error_envelope() -> None:
+    async with opened(Memory()) as (host, tooling):
+        uuid = await tooling.call_tool("fail")
+        envelope = await host.recv()
+
+    assert envelope == toolpost.Envelope(
+        uuid, Error("tooling 'memo': call_tool 'fail': refused (code -32602)")
+    )
+
+
+async def test_a_caller_that_is_cancelled_before_it_has_the_uuid_leaves_no_call_behind() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        caller = asyncio.create_task(tooling.call_tool("hold"))
+        await asyncio.sleep(0)
+        caller.cancel()
+        await settle()
+
+        assert caller.cancelled()
+        assert memo.held[0].was_cancelled
+        assert host.try_recv() is None
+
+
+# -- cancel ----------------------------------------------------------------------------------------
+
+
+async def test_cancelling_tells_the_far_end_and_delivers_nothing() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        uuid = await tooling.call_tool("hold")
+        await tooling.cancel(uuid)
+        assert not tooling.is_open(uuid)
+        await settle()
+        memo.held[0].answer()
+        await settle()
+
+        assert memo.held[0].was_cancelled
+        assert host.try_recv() is None
+
+
+async def test_cancelling_takes_back_an_answer_that_waits() -> None:
+    async with opened(Memory()) as (host, tooling):
+        uuid = await tooling.call_tool("echo")
+        await settle()
+        await tooling.cancel(uuid)
+
+        assert host.try_recv() is None
+
+
+async def test_cancelling_in_the_very_turn_of_the_answer_delivers_nothing() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        uuid = await tooling.call_tool("hold")
+        memo.held[0].answer()
+        await tooling.cancel(uuid)
+        await settle()
+
+        assert host.try_recv() is None
+
+
+@pytest.mark.parametrize("uuid", ["", "no-such-uuid"], ids=["empty", "unknown"])
+async def test_cancelling_an_unknown_uuid_has_no_effect(uuid: str) -> None:
+    async with opened(Memory()) as (host, tooling):
+        await tooling.cancel(uuid)
+        await tooling.unsubscribe_resource(uuid)
+        await tooling.unsubscribe_resource_list(uuid)
+
+        assert [op for op, _ in calls(host)] == [
+            "cancel",
+            "unsubscribe_resource",
+            "unsubscribe_resource_list",
+        ]
+
+
+async def test_a_uuid_is_good_on_every_handle_of_its_agent() -> None:
+    memo = Memory()
+    with anyio.fail_after(5):
+        async with toolpost.open_host(memory.config(memo, Memory())) as host:
+            uuid = await host.tooling.get("memo").call_tool("hold")
+            other = host.tooling.get("memo2")
+            assert other.is_open(uuid)
+            await other.cancel(uuid)
+            await settle()
+
+    assert memo.held[0].was_cancelled
+
+
+async def test_cancelling_a_call_in_place_tells_the_far_end() -> None:
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        caller = asyncio.create_task(tooling.call_tool_blocking("hold"))
+        await memo.wait_held()
+        caller.cancel()
+        await settle()
+
+    assert memo.held[0].was_cancelled
+
+
+# -- the other operations --------------------------------------------------------------------------
+
+
+async def test_a_call_in_place_gives_its_result() -> None:
+    async with opened(Memory()) as (host, tooling):
+        result = await tooling.call_tool_blocking("echo", {"message": "hi"})
+
+        assert (result.name, result.value, result.is_error) == ("echo", "hi", False)
+        assert host.try_recv() is None
+
+
+async def test_a_call_in_place_raises_its_failure() -> None:
+    async with opened(Memory()) as (_, tooling):
+        with pytest.raises(toolpost.ServerError) as caught:
+            await tooling.call_tool_blocking("fail")
+
+    assert (caught.value.code, caught.value.data) == (-32602, {"why": "to see"})
+
+
+async def test_tools_and_resources_are_listed_and_read() -> None:
+    async with opened(Memory()) as (_, tooling):
+        assert [tool.name for tool in await tooling.list_tools()] == ["echo", "hold", "fail", "break"]
+        assert [each.uri for each in await tooling.list_resources()] == ["memo:a", "memo:b"]
+        assert (await tooling.read_resource("memo:a")).content == "a0"
+        with pytest.raises(toolpost.ResourceNotFound):
+            await tooling.read_resource("memo:none")
+
+
+async def test_a_list_is_asked_for_each_time() -> None:
+    memo = Memory()
+    async with opened(memo) as (_, tooling):
+        await tooling.list_resources()
+        memo.resources["memo:c"] = ""
+        assert len(await tooling.list_resources()) == 3
+
+
+async def test_a_kind_without_raw_requests_is_unsupported() -> None:
+    async with opened(Memory()) as (host, tooling):
+        with pytest.raises(toolpost.Unsupported, match="kind 'memory' has no raw requests"):
+            await tooling.request("prompts/list")
+
+        assert list(host.trace) == []
+
+
+async def test_kind_and_name_neither_connect_nor_are_traced() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        assert (tooling.kind(), tooling.name(), tooling.is_open("x")) == ("memory", "memo", False)
+        assert repr(tooling) == "<Tooling 'memo' of kind 'memory'>"
+        assert (memo.log, list(host.trace)) == ([], [])
+
+
+# -- the record ------------------------------------------------------------------------------------
+
+
+async def test_every_operation_is_traced_with_what_it_was_given() -> None:
+    async with opened(Memory()) as (host, tooling):
+        await tooling.list_tools()
+        await tooling.call_tool_blocking("echo", '{"message": "hi"}')
+        call = await tooling.call_tool("hold", {"n": 1})
+        await tooling.cancel(call)
+        await tooling.list_resources()
+        await tooling.read_resource("memo:a")
+        listed = await tooling.subscribe_resource_list()
+        await tooling.unsubscribe_resource_list(listed)
+        subscribed = await tooling.subscribe_resource("memo:a")
+        await tooling.unsubscribe_resource(subscribed)
+
+        memo = {"tooling": "memo"}
+        assert calls(host) == [
+            ("list_tools", memo),
+            ("call_tool_blocking", {**memo, "name": "echo", "arguments": {"message": "hi"}}),
+            ("call_tool", {**memo, "name": "hold", "arguments": {"n": 1}}),
+            ("cancel", {**memo, "uuid": call}),
+            ("list_resources", memo),
+            ("read_resource", {**memo, "uri": "memo:a"}),
+            ("subscribe_resource_list", memo),
+            ("unsubscribe_resource_list", {**memo, "uuid": listed}),
+            ("subscribe_resource", {**memo, "uri": "memo:a"}),
+            ("unsubscribe_resource", {**memo, "uuid": subscribed}),
+        ]
+
+
+async def test_a_call_is_written_down_before_it_has_any_effect() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        seen: list[list[str]] = []
+
+        def on_call(call: toolpost.ToolCall) -> Any:
+            seen.append([event.kind for event in host.trace])
+            raise LookupError("enough")
+
+        memo.on_call = on_call
+        await tooling.call_tool("echo")
+        with pytest.raises(LookupError):
+            await tooling.call_tool_blocking("echo")
+
+    assert (seen[0], seen[1][-1]) == (["call", "opened"], "call")
+
+
+async def test_read_backs_are_no_calls() -> None:
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        await tooling.subscribe_resource("memo:a")
+        await memo.wait_subscribed()
+        memo.change("memo:a", "a1")
+        await host.recv()
+
+        assert [op for op, _ in calls(host)] == ["subscribe_resource"]
+
+
+async def test_a_failed_call_in_place_is_traced_all_the_same() -> None:
+    async with opened(Memory()) as (host, tooling):
+        with pytest.raises(toolpost.ServerError):
+            await tooling.call_tool_blocking("fail")
+
+        assert [op for op, _ in calls(host)] == ["call_tool_blocking"]
+
+
+async def test_each_source_has_a_uuid_of_its_own() -> None:
+    async with opened(Memory()) as (host, tooling):
+        uuids = [await tooling.call_tool("hold"), await tooling.call_tool("hold")]
+        uuids += [await tooling.subscribe_resource("memo:a"), await tooling.subscribe_resource_list()]
+
+        assert [event.id for event in host.trace if isinstance(event, Opened)] == uuids
+        assert len(set(uuids)) == 4
