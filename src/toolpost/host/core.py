@@ -33,7 +33,7 @@ from toolpost.host.inbox import Inbox
 from toolpost.host.sync import SyncHost
 from toolpost.model import JsonObject
 from toolpost.secret import get_logger
-from toolpost.tooling.port import Backend, Describes, Site
+from toolpost.tooling.port import Backend, Describes, Progress, Site
 from toolpost.trace.events import AgentOutcome, State
 from toolpost.trace.log import Trace
 
@@ -55,13 +55,24 @@ class Seat:
 class Core:
     """One house. Opened once, closed once."""
 
-    def __init__(self, config: Config, *, trace: bool, extras: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        trace: bool,
+        extras: Mapping[str, Any],
+        on_state: Callable[[State], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        """`on_state` and `on_progress` are for a program that shows people what goes on; see `Site`."""
         for name in extras:
             if name not in config.tooling:
                 raise UnknownTooling(name, config.tooling)
         self.config = config
         self.trace = Trace() if trace else None
         self._extras = extras
+        self._on_state = on_state
+        self._on_progress = on_progress
         self._backends: dict[str, Backend] = {}
         self._runs: set[AgentRun] = set()
         self._closing = asyncio.Event()
@@ -155,14 +166,18 @@ class Core:
 
     def _site(self, tooling: ToolingConfig) -> Site:
         def on_state(state: str) -> None:
+            event = State(tooling=tooling.name, state=state)
             if self.trace is not None:
-                self.trace.append(State(tooling=tooling.name, state=state))
+                self.trace.append(event)
+            if self._on_state is not None:
+                self._on_state(event)
 
         return Site(
             name=tooling.name,
             start_task=self._start_task,
             on_state=on_state,
             tunables=self.config.tunables,
+            on_progress=self._on_progress,
             extras=self._extras.get(tooling.name),
         )
 

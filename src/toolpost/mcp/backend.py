@@ -115,3 +115,5 @@ class McpBackend:
 
     def _on_peer(self, peer: Peer) -> None:
         peer.on_change(self._subscriptions.changed)
+        if self._site.on_progress is not None:
+            peer.on_progress(self._site.on_progress)

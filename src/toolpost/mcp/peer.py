@@ -38,7 +38,7 @@ from toolpost.mcp.faults import FinalFailure, NotSent
 from toolpost.mcp.handlers import Handler, Handlers
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
-from toolpost.tooling.port import ToolCall
+from toolpost.tooling.port import Progress, ToolCall
 
 PROBE_SECS = 2.0
 """How long a server may think about `server/discover` before `initialize` is sent as well."""
@@ -83,7 +83,9 @@ class Peer:
         self._dispatcher = dispatcher
         self._timeout = timeout
         self._lost_text = lost_text
+        self._handlers = handlers
         self._watcher: Watcher = lambda _: None
+        self._onlooker: Callable[[Progress], None] = lambda _: None
         self._server_log = get_logger(f"toolpost.server.{name}")
         self.session = ClientSession(
             dispatcher=_Lenient(dispatcher, name),
@@ -99,6 +101,10 @@ class Peer:
     def on_change(self, watcher: Watcher) -> None:
         """Tell `watcher` of changed resources (eras up to 2025-11-25)."""
         self._watcher = watcher
+
+    def on_progress(self, onlooker: Callable[[Progress], None]) -> None:
+        """Tell `onlooker` of the progress that tool calls report."""
+        self._onlooker = onlooker
 
     # -- handshake ---------------------------------------------------------------------------------
 
@@ -128,9 +134,19 @@ class Peer:
                     f"the server does not speak {pinned} (key `protocol`); it answered: {error.message}"
                 ) from None
             return
-        await self._initialize()
-        if (answered := self.session.protocol_version) != pinned:
+        offer = types.InitializeRequestParams(
+            protocol_version=pinned, capabilities=_capabilities(self._handlers), client_info=client_info()
+        )
+        # Not `session.initialize`, which always offers the newest version: a server may then answer with a
+        # version of its own, though it speaks the pinned one.
+        result = await self.session.send_request(
+            types.InitializeRequest(params=offer), types.InitializeResult
+        )
+        if result.protocol_version != pinned:
+            answered = result.protocol_version
             raise FinalFailure(f"the server speaks {answered}, not {pinned} (key `protocol`)")
+        self.session.adopt(result)
+        await self.session.send_notification(types.InitializedNotification())
 
     async def _negotiate(self) -> None:
         """`server/discover` first; `initialize` as soon as that fails, or is not answered for a while.
@@ -237,7 +253,9 @@ class Peer:
             params = types.CallToolRequestParams(
                 name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
             )
-            return await self._timed(types.CallToolRequest(params=params), _CALL, call.timeout, progress=True)
+            return await self._timed(
+                types.CallToolRequest(params=params), _CALL, call.timeout, tool=call.name
+            )
 
         with self._errors(what, call.timeout):
             return convert.tool_result(await self._with_input(send), call)
@@ -295,19 +313,24 @@ class Peer:
         result: TypeAdapter[Any],
         timeout: float | None = None,
         *,
-        progress: bool = False,
+        tool: str | None = None,
     ) -> Any:
-        """Send a request within its limit. Running out of it tells the server, and raises TimeoutError."""
+        """Send a request within its limit. Running out of it tells the server, and raises TimeoutError.
+
+        Progress of a call of `tool` restarts the clock, and is told to who looks on.
+        """
         limit = self._timeout if timeout is None else timeout
-        if math.isinf(limit):
+        if math.isinf(limit) and tool is None:
             return await self.session.send_request(request, result)
         started = anyio.current_time()
         with anyio.fail_after(limit) as scope:
 
             async def extend(progress: float, total: float | None, message: str | None) -> None:
                 scope.deadline = min(anyio.current_time() + limit, started + PROGRESS_EXTENDS * limit)
+                said = None if message is None else mask(message)
+                self._onlooker(Progress(tool=tool or "", progress=progress, total=total, message=said))
 
-            on_progress = extend if progress else None
+            on_progress = None if tool is None else extend
             return await self.session.send_request(request, result, progress_callback=on_progress)
 
     async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]]) -> Any:
@@ -472,16 +495,28 @@ def client_info() -> types.Implementation:
     return types.Implementation(name="toolpost", version=version("toolpost"))
 
 
+def _capabilities(handlers: Handlers) -> types.ClientCapabilities:
+    """What the handlers let us declare; the same as the session declares for its callbacks."""
+    elicitation = types.ElicitationCapability(
+        form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
+    )
+    return types.ClientCapabilities(
+        roots=None if handlers.roots is None else types.RootsCapability(list_changed=True),
+        sampling=None if handlers.sampling is None else types.SamplingCapability(),
+        elicitation=None if handlers.elicitation is None else elicitation,
+    )
+
+
 def _callbacks(handlers: Handlers) -> dict[str, Any]:
     """The handlers as the session takes them; those that are missing are not declared."""
     callbacks: dict[str, Any] = {}
     if (roots := handlers.roots) is not None:
 
-        async def list_roots(context: object) -> types.ListRootsResult | types.ErrorData:
+        async def list_roots(params: JsonObject) -> JsonObject:
             uris = await roots() if callable(roots) else roots
-            return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in uris]})
+            return {"roots": [{"uri": uri} for uri in uris]}
 
-        callbacks["list_roots_callback"] = list_roots
+        callbacks["list_roots_callback"] = _answering(list_roots, types.ListRootsResult)
     if (sampling := handlers.sampling) is not None:
         callbacks["sampling_callback"] = _answering(sampling, types.CreateMessageResult)
     if (elicitation := handlers.elicitation) is not None:
@@ -490,9 +525,9 @@ def _callbacks(handlers: Handlers) -> dict[str, Any]:
 
 
 def _answering(handler: Handler, result: type[Any]) -> Callable[..., Awaitable[Any]]:
-    async def answer(context: object, params: Any) -> Any:
+    async def answer(context: object, params: Any = None) -> Any:
         try:
-            return result.model_validate(await handler(convert.dump(params)))
+            return result.model_validate(await handler({} if params is None else convert.dump(params)))
         except ServerError as error:
             return types.ErrorData(code=error.code, message=error.message, data=error.data)
         except Exception:  # the server is not told what: it is no business of its

@@ -43,6 +43,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds; None is the tooling's own limit, `math.inf` no limit."""
 
 
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a tool call has come, in its server's words."""
+
+    tool: str
+    progress: float
+    """Grows with each report; its unit is the server's own."""
+    total: float | None = None
+    """What `progress` will be at the end, where the server knows it."""
+    message: str | None = None
+
+
 class Backend(Protocol):
     """One configured tooling at work. All agents of a host share it.
 
@@ -124,5 +135,7 @@ class Site:
     """Tells the trace of a change of the connection's state."""
     tunables: Any
     """The config's `Tunables`."""
+    on_progress: Callable[[Progress], None] | None = None
+    """Told how far tool calls have come; None where nobody looks on. It goes to no inbox and no trace."""
     extras: Any = None
     """What a program handed to `open_host` for this tooling (kind `mcp`: its `Handlers`)."""

@@ -1,0 +1,151 @@
+"""Configs for our own servers, and what tests of kind `mcp` look at: traces, wires, processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+
+from tests import real
+from toolpost import OpenHost, open_host
+from toolpost.events import Event
+from toolpost.mcp.handlers import Handlers
+from toolpost.trace.events import State
+from toolpost.trace.log import Trace
+
+OWN = real.SERVERS / "own"
+BOUND_SECS = 20
+"""No test waits longer for what it expects."""
+
+T = TypeVar("T")
+Table = dict[str, Any]
+
+
+# -- servers ---------------------------------------------------------------------------------------
+
+
+def odd(mode: str = "honest", *, log: Path | None = None, n: float = 0, **keys: Any) -> Table:
+    """The table of a tooling that runs tests/servers/own/odd.py."""
+    options = [*(("--log", str(log)) if log is not None else ()), "--n", str(n)]
+    return python(OWN / "odd.py", mode, *options) | keys
+
+
+def changing(**keys: Any) -> Table:
+    """The table of a tooling that runs tests/servers/own/changing.py."""
+    return python(OWN / "changing.py") | keys
+
+
+def python(script: Path, *args: str) -> Table:
+    return {"kind": "mcp", "transport": "stdio", "command": sys.executable, "args": [str(script), *args]}
+
+
+def recorded(table: Table, log: Path) -> Table:
+    """The same tooling, with every message that passes written to `log`: see `to_server`."""
+    script = str(OWN / "recording.py")
+    args = [script, str(log), table["command"], *table["args"]]
+    return table | {"command": sys.executable, "args": args}
+
+
+def host(
+    table: Table, handlers: Handlers | None = None, /, **tunables: Any
+) -> AbstractAsyncContextManager[OpenHost]:
+    """A host with the one tooling `it`."""
+    config: dict[str, Any] = {"tooling": {"it": table}, "tunables": tunables}
+    return open_host(config, handlers={} if handlers is None else {"it": handlers})
+
+
+# -- what passed -----------------------------------------------------------------------------------
+
+
+def entries(log: Path) -> list[Any]:
+    """What a server wrote to its log file."""
+    if not log.exists():
+        return []
+    whole, _, _ = log.read_text().rpartition("\n")  # what follows is being written
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def received(log: Path, method: str | None = None) -> list[Table]:
+    """The messages that odd.py has received, of one method or all."""
+    messages = [each for each in entries(log) if "self" not in each]
+    return messages if method is None else [each for each in messages if each.get("method") == method]
+
+
+def said(log: Path, fact: str) -> list[Any]:
+    """What odd.py wrote down of itself, such as its `pid`."""
+    return [each["self"][fact] for each in entries(log) if fact in each.get("self", {})]
+
+
+def to_server(log: Path, method: str | None = None) -> list[Table]:
+    """The messages to a server that runs under recording.py, of one method or all."""
+    messages = [each["to_server"] for each in entries(log) if "to_server" in each]
+    return messages if method is None else [each for each in messages if each.get("method") == method]
+
+
+def states(trace: Trace) -> list[str]:
+    """The states of the connection, as the trace has them."""
+    return [each.state for each in trace if isinstance(each, State)]
+
+
+async def events_of(host: OpenHost, ids: Iterable[str]) -> dict[str, Event]:
+    """The next event of each of these sources."""
+    wanted, found = set(ids), dict[str, Event]()
+    while wanted:
+        envelope = await host.recv(BOUND_SECS)
+        if envelope.id in wanted:
+            wanted.discard(envelope.id)
+            found[envelope.id] = envelope.event
+    return found
+
+
+async def event_of(host: OpenHost, id: str) -> Event:
+    """The next event of one source; others are passed over."""
+    return (await events_of(host, [id]))[id]
+
+
+async def until(condition: Callable[[], T]) -> T:
+    """Wait for something outside of this process: the first value of `condition` that is true."""
+    with anyio.fail_after(BOUND_SECS):
+        while not (value := condition()):  # noqa: ASYNC110  # what happens elsewhere sets no event
+            await anyio.sleep(0.005)
+        return value
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has exited and waits for its parent does not."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False if sys.platform == "linux" else _answers(pid)
+    except ProcessLookupError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def children(*, zombies: bool = False) -> list[int]:
+    """The processes that this one has started and that still run, or wait to be reaped."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    pids = {int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    return sorted(pid for pid in pids if zombies or is_alive(pid))

@@ -1,0 +1,253 @@
+"""After a host, however it ended, none of its server processes runs, and nothing of ours is left either."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.mcp.support import children, host, is_alive, kill, odd, said, until
+from toolpost import ConnectionLost, OpenHost, open_host, open_host_sync
+from toolpost.mcp import process
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that will not leave are not waited for long."""
+    monkeypatch.setattr(process, "STDIN_CLOSED_SECS", 0.1)
+    monkeypatch.setattr(process, "TERMINATE_SECS", 0.1)
+
+
+async def test_after_close_the_process_is_gone_and_reaped() -> None:
+    async with host(odd()) as opened:
+        await opened.tooling.get("it").list_tools()
+        assert len(children()) == 1
+
+    assert children(zombies=True) == []
+
+
+async def test_a_server_may_take_a_moment_to_leave_when_its_stdin_ends(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with host(odd("slow_exit", log=log)) as opened:
+        await opened.tooling.get("it").list_tools()
+
+    assert said(log, "exit") == ["clean"]
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_a_server_that_ignores_the_end_of_stdin_and_sigterm_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with anyio.fail_after(20):
+        async with host(odd("ignore_eof_and_term", log=log)) as opened:
+            await opened.tooling.get("it").list_tools()
+
+    assert said(log, "end") == ["of stdin"]
+    assert not is_alive(said(log, "pid")[0])
+    assert children(zombies=True) == []
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_grandchildren_are_ended_too(tmp_path: Path) -> None:
+    """One holds all pipes and ignores SIGTERM, one holds stdout; the server itself leaves at once."""
+    log = tmp_path / "log"
+    with anyio.fail_after(20):
+        async with host(odd("launcher", log=log)) as opened:
+            await opened.tooling.get("it").list_tools()
+            grandchildren = said(log, "child")
+            assert all(is_alive(pid) for pid in grandchildren)
+
+    assert len(grandchildren) == 2
+    assert not any(is_alive(pid) for pid in grandchildren)
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_the_grandchildren_of_a_server_that_crashed_are_ended_too(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with host(odd("launcher", log=log)) as opened:
+        it = opened.tooling.get("it")
+        with pytest.raises(ConnectionLost):
+            await it.call_tool_blocking("crash")
+
+        await until(lambda: not any(is_alive(pid) for pid in said(log, "child")))
+
+
+async def test_a_dial_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
+    """From before the process exists until after the handshake, a turn of the loop at a time."""
+    async with host(odd(protocol="2025-11-25")) as opened:
+        it = opened.tooling.get("it")
+        for turns in range(0, 200, 3):
+            call = await it.call_tool("echo")
+            for _ in range(turns):
+                await anyio.lowlevel.checkpoint()
+            await it.cancel(call)
+
+    assert children(zombies=True) == []
+
+
+async def test_closing_with_calls_and_subscriptions_open_leaves_nothing() -> None:
+    async with host(odd()) as opened:
+        it = opened.tooling.get("it")
+        for _ in range(5):
+            await it.call_tool("hold")
+            await it.subscribe_resource("odd://one")
+            await it.subscribe_resource_list()
+        await it.list_tools()
+
+    assert children(zombies=True) == []
+
+
+async def test_a_host_that_is_closed_while_the_server_dies_leaves_nothing() -> None:
+    for _ in range(5):
+        async with host(odd()) as opened:
+            it = opened.tooling.get("it")
+            kill(int((await it.call_tool_blocking("pid")).value))
+
+        assert children(zombies=True) == []
+
+
+async def test_ten_hosts_leave_no_descriptor_no_task_no_thread() -> None:
+    async def cycle() -> None:
+        async with host(odd()) as opened:
+            it = opened.tooling.get("it")
+            await it.subscribe_resource("odd://one")
+            await it.call_tool_blocking("echo")
+            with pytest.raises(ConnectionLost):
+                await it.call_tool_blocking("crash")
+            await it.list_tools()
+
+    def left() -> tuple[int, int, int]:
+        return (
+            sum(1 for _ in Path("/proc/self/fd").iterdir()),
+            len(asyncio.all_tasks()),
+            threading.active_count(),
+        )
+
+    await cycle()  # what is made once and kept: worker threads, the child watcher
+    before = left()
+    for _ in range(10):
+        await cycle()
+
+    await until(lambda: left() <= before or None)
+    assert all(now <= then for now, then in zip(left(), before, strict=True))
+    assert children(zombies=True) == []
+
+
+# -- torn down -------------------------------------------------------------------------------------
+
+
+def test_a_program_that_raises_leaves_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    async def main() -> None:
+        async with host(odd(log=log)) as opened:
+            await opened.tooling.get("it").call_tool("hold")
+            await opened.tooling.get("it").list_tools()
+            raise RuntimeError("a fault of the program")
+
+    with pytest.raises(RuntimeError, match="a fault of the program"):
+        asyncio.run(main())
+    assert len(said(log, "pid")) == 1
+    assert children(zombies=True) == []
+
+
+def test_a_program_that_is_interrupted_leaves_nothing() -> None:
+    async def main() -> None:
+        async with host(odd()) as opened:
+            await opened.tooling.get("it").list_tools()
+            signal.raise_signal(signal.SIGINT)
+            await anyio.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert children(zombies=True) == []
+
+
+@pytest.mark.parametrize("mode", ["honest", "silent"])
+def test_a_loop_that_ends_with_the_host_still_open_in_a_task_leaves_nothing(
+    mode: str, tmp_path: Path
+) -> None:
+    """`asyncio.run` cancels what is left: the program's task, the house and the connection at once."""
+    log = tmp_path / "log"
+
+    async def program() -> None:
+        async with host(odd(mode, log=log)) as opened:
+            await opened.tooling.get("it").call_tool("hold")
+            await anyio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(program())
+        await until(lambda: said(log, "pid"))
+        del task
+
+    asyncio.run(main())
+    assert children(zombies=True) == []
+
+
+def test_a_host_that_nobody_closes_is_ended_with_its_loop(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    kept: list[OpenHost] = []
+
+    async def main() -> None:
+        opened = await host(odd(log=log)).__aenter__()
+        kept.append(opened)
+        await opened.tooling.get("it").list_tools()
+
+    asyncio.run(main())
+    assert len(said(log, "pid")) == 1
+    assert children(zombies=True) == []
+
+
+def test_a_sync_host_leaves_nothing() -> None:
+    with open_host_sync({"tooling": {"it": odd()}}) as opened:
+        opened.tooling.get("it").list_tools()
+        assert len(children()) == 1
+
+    assert children(zombies=True) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_program_that_a_signal_ends_leaves_no_server(number: signal.Signals, tmp_path: Path) -> None:
+    """SIGKILL too: the server's stdin ends with the program."""
+    log = tmp_path / "log"
+    program = textwrap.dedent(f"""
+        import asyncio, toolpost
+        async def main():
+            async with toolpost.open_host({{"tooling": {{"it": {odd(log=log)!r}}}}}) as host:
+                await host.tooling.get("it").list_tools()
+                print("up", flush=True)
+                await asyncio.sleep(60)
+        asyncio.run(main())
+    """)
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert running.stdout is not None
+    with running.stdout:
+        assert running.stdout.readline() == b"up\n"
+        (pid,) = said(log, "pid")
+        assert is_alive(pid)
+        running.send_signal(number)
+        running.wait(20)
+
+    async def gone() -> None:
+        await until(lambda: not is_alive(pid))
+
+    anyio.run(gone)
+
+
+async def test_two_hosts_in_one_loop_do_not_disturb_each_other() -> None:
+    config = {"tooling": {"it": odd()}}
+    async with open_host(config) as one:
+        async with open_host(config) as two:
+            await one.tooling.get("it").list_tools()
+            await two.tooling.get("it").list_tools()
+            assert len(children()) == 2
+        assert (await one.tooling.get("it").call_tool_blocking("echo", {"text": "on"})).value == "on"
+        assert len(children()) == 1
