@@ -432,9 +432,7 @@ async def test_a_pinned_version_is_spoken(name: str, protocol: str, tmp_path: Pa
         assert (await described(opened))["protocol"] == protocol
 
 
-@pytest.mark.parametrize(
-    ("name", "protocol"), [("everything", "2026-07-28"), ("sqlite", "2026-07-28")]
-)
+@pytest.mark.parametrize(("name", "protocol"), [("everything", "2026-07-28"), ("sqlite", "2026-07-28")])
 async def test_a_pinned_version_that_the_server_does_not_speak_is_refused_at_once(
     name: str, protocol: str, tmp_path: Path
 ) -> None:
