@@ -15,6 +15,25 @@ Reason: TypeAlias = Literal["ended", "failed", "cancelled"]
 SourceKind: TypeAlias = Literal["call_tool", "subscribe_resource", "subscribe_resource_list"]
 
 
+OPS = (
+    "list_tools",
+    "call_tool",
+    "call_tool_blocking",
+    "cancel",
+    "list_resources",
+    "read_resource",
+    "subscribe_resource_list",
+    "unsubscribe_resource_list",
+    "subscribe_resource",
+    "unsubscribe_resource",
+    "request",
+)
+"""Every operation of a handle that is recorded."""
+
+EVENTS = ("tool-result", "error", "resource-list-updated", "resource-updated", "shutdown")
+"""Every kind of event that an inbox can hold."""
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call"):
     """An agent made a call on a handle. Written before the call has any effect."""
 
