@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolpost import ResourceContent, ResourceInfo, Tool, ToolResult, to_json
+from toolpost import ResourceContent, ResourceInfo, ResourceListUpdated, Tool, ToolResult, to_json
 
 VALUES: list[tuple[msgspec.Struct, dict[str, Any]]] = [
     (Tool(name="echo", input_schema={}), {"name": "echo", "input_schema": {}}),
@@ -111,3 +111,9 @@ def test_binary_that_is_utf_8_is_given_as_text_and_other_binary_refused() -> Non
     assert good.text() == "ü"
     with pytest.raises(UnicodeDecodeError):
         bad.text()
+
+
+def test_what_lies_inside_an_event_leaves_absent_fields_out_too() -> None:
+    event = ResourceListUpdated([ResourceInfo(uri="mem://a", name="a")])
+
+    assert to_json(event) == {"resources": [{"uri": "mem://a", "name": "a"}]}

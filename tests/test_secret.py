@@ -454,6 +454,18 @@ class TestMaskJson:
         assert mask_json("hunter2hunter2") == "***"
         assert secret
 
+    def test_a_number_that_shows_a_secret_is_masked(self) -> None:
+        secret = Secret("1234567890")
+
+        assert mask_json({"pin": 1234567890, "n": 12, "yes": True}) == {"pin": "***", "n": 12, "yes": True}
+        assert secret
+
+    def test_a_secret_that_json_escapes_is_found_as_it_is_and_escaped(self) -> None:
+        secret = Secret('pass"word"\\1')
+
+        assert mask_json([secret.expose(), json.dumps(secret.expose())]) == ["***", '"***"']
+        assert secret
+
     def test_what_holds_none_is_the_same_object_even_inside_what_changes(self) -> None:
         secret = Secret("hunter2hunter2")
         clean = {"a": [1, {"b": "c"}]}

@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from toolpost.events import Shutdown as Shutdown
     from toolpost.host.agents import Outcome as Outcome
     from toolpost.host.face import Host as Host
+    from toolpost.host.face import Toolings as Toolings
     from toolpost.host.handle import Tooling as Tooling
     from toolpost.host.host import OpenHost as OpenHost
+    from toolpost.host.host import Opening as Opening
     from toolpost.host.host import RunReport as RunReport
     from toolpost.host.host import SyncOpenHost as SyncOpenHost
     from toolpost.host.host import open_host as open_host
@@ -52,7 +54,9 @@ if TYPE_CHECKING:
     from toolpost.host.host import run_async as run_async
     from toolpost.host.sync import SyncHost as SyncHost
     from toolpost.host.sync import SyncTooling as SyncTooling
+    from toolpost.host.sync import SyncToolings as SyncToolings
     from toolpost.mcp.handlers import Handlers as Handlers
+    from toolpost.model import Json as Json
     from toolpost.model import ResourceContent as ResourceContent
     from toolpost.model import ResourceInfo as ResourceInfo
     from toolpost.model import Tool as Tool
@@ -65,27 +69,36 @@ if TYPE_CHECKING:
     from toolpost.tooling.port import Changes as Changes
     from toolpost.tooling.port import Site as Site
     from toolpost.tooling.port import ToolCall as ToolCall
+    from toolpost.tooling.registry import Kind as Kind
     from toolpost.tooling.registry import register_tooling as register_tooling
+    from toolpost.trace.events import AgentOutcome as AgentOutcome
+    from toolpost.trace.events import Call as Call
+    from toolpost.trace.events import Closed as Closed
+    from toolpost.trace.events import Inbound as Inbound
+    from toolpost.trace.events import Opened as Opened
+    from toolpost.trace.events import State as State
+    from toolpost.trace.events import TraceEvent as TraceEvent
     from toolpost.trace.log import Trace as Trace
 
 _HOMES = {
     "config": "AgentConfig Config ToolingConfig Tunables load_config",
     "errors": (
-        "AgentStopped ConfigError ConnectFailed ConnectionLost HostClosed RecvTimeout RequestTimeout"
-        " ResourceNotFound ScriptError ServerError TooManyOpenCalls ToolpostError UnknownTooling Unsupported"
-        " UsageError"
+        "AgentStopped ConfigError ConnectFailed ConnectionLost HostClosed RecvTimeout RequestTimeout "
+        "ResourceNotFound ScriptError ServerError TooManyOpenCalls ToolpostError UnknownTooling "
+        "Unsupported UsageError"
     ),
     "events": "Envelope Error Event ResourceListUpdated ResourceUpdated Shutdown",
     "host.agents": "Outcome",
-    "host.face": "Host",
+    "host.face": "Host Toolings",
     "host.handle": "Tooling",
-    "host.host": "OpenHost RunReport SyncOpenHost open_host open_host_sync run run_async",
-    "host.sync": "SyncHost SyncTooling",
+    "host.host": "OpenHost Opening RunReport SyncOpenHost open_host open_host_sync run run_async",
+    "host.sync": "SyncHost SyncTooling SyncToolings",
     "mcp.handlers": "Handlers",
-    "model": "ResourceContent ResourceInfo Tool ToolResult to_json",
+    "model": "Json ResourceContent ResourceInfo Tool ToolResult to_json",
     "secret": "Secret",
     "tooling.port": "Backend CHANGED Change Changes Site ToolCall",
-    "tooling.registry": "register_tooling",
+    "tooling.registry": "Kind register_tooling",
+    "trace.events": "AgentOutcome Call Closed Inbound Opened State TraceEvent",
     "trace.log": "Trace",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -93,10 +106,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "CHANGED",
     "AgentConfig",
+    "AgentOutcome",
     "AgentStopped",
     "Backend",
+    "Call",
     "Change",
     "Changes",
+    "Closed",
     "Config",
     "ConfigError",
     "ConnectFailed",
@@ -107,7 +123,12 @@ __all__ = [
     "Handlers",
     "Host",
     "HostClosed",
+    "Inbound",
+    "Json",
+    "Kind",
     "OpenHost",
+    "Opened",
+    "Opening",
     "Outcome",
     "RecvTimeout",
     "RequestTimeout",
@@ -122,17 +143,21 @@ __all__ = [
     "ServerError",
     "Shutdown",
     "Site",
+    "State",
     "SyncHost",
     "SyncOpenHost",
     "SyncTooling",
+    "SyncToolings",
     "TooManyOpenCalls",
     "Tool",
     "ToolCall",
     "ToolResult",
     "Tooling",
     "ToolingConfig",
+    "Toolings",
     "ToolpostError",
     "Trace",
+    "TraceEvent",
     "Tunables",
     "UnknownTooling",
     "Unsupported",

@@ -23,14 +23,20 @@ whoever makes one from a server's words masks secrets first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
 class ToolpostError(Exception):
-    """The root: catch it to catch everything that toolpost raises on purpose."""
+    """The root: catch it to catch everything that toolpost raises on purpose.
+
+    Errors can be pickled and copied, since workers in other processes report by them.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self), self.args, self.__dict__)
 
 
 class ConfigError(ToolpostError):
@@ -111,6 +117,14 @@ class HostClosed(ToolpostError):
 
 class ScriptError(ToolpostError, AssertionError):
     """A mock was called in a way that its script does not have."""
+
+
+def _remade(kind: type[ToolpostError], args: tuple[Any, ...], state: dict[str, Any]) -> ToolpostError:
+    """An error as it was, whatever its constructor takes."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class AgentStopped(BaseException):

@@ -7,7 +7,7 @@ absent fields left out), which the command line, the trace and the guests share.
 from __future__ import annotations
 
 import base64
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -85,5 +85,15 @@ class ResourceContent(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_json(value: msgspec.Struct) -> JsonObject:
     """The JSON form of a value of this module (or of an event): absent fields are left out."""
-    built: JsonObject = msgspec.to_builtins(value)
-    return {key: each for key, each in built.items() if each is not None and (each or key != "parts")}
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    present = {key: each for key, each in fields.items() if each is not None and (each or key != "parts")}
+    return {key: _inside(each) for key, each in present.items()}
+
+
+def _inside(field: Json) -> Json:
+    """A field's value: Structs in it as JSON, everything else is JSON already."""
+    if isinstance(field, msgspec.Struct):
+        return to_json(field)
+    if isinstance(field, list):
+        return [_inside(each) for each in cast("list[Json]", field)]
+    return field

@@ -22,12 +22,15 @@ import json
 import logging
 import mmap
 import os
+import re
 import sys
 import threading
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast, final
 from urllib.parse import quote, quote_plus
+
+import msgspec
 
 from toolpost.errors import ConfigError, UsageError
 
@@ -40,6 +43,7 @@ MIN_MASKED: Final = 8
 
 _REDACTED: Final = f"Secret({MASK!r})"
 _SCHEMES: Final = frozenset({"basic", "bearer", "digest", "token"})
+_ESCAPED: Final = re.compile(rb'[\x00-\x1f"\\\x7f]')
 _Views: TypeAlias = "tuple[memoryview, ...]"
 
 
@@ -97,6 +101,8 @@ class _Arena:
 
     def __init__(self) -> None:
         self.forms: _Views = ()
+        self.needs_escapes = False
+        """Some form holds what JSON escapes."""
         self._mutex = threading.Lock()
         self._dropped: deque[_Block] = deque()
         self._chunks: list[_Chunk] = []
@@ -145,7 +151,9 @@ class _Arena:
             self._publish()
 
     def _publish(self) -> None:
-        self.forms = tuple(view for views in self._searched.values() for view in views)
+        forms = tuple(view for views in self._searched.values() for view in views)
+        self.needs_escapes = any(_ESCAPED.search(view) for view in forms)
+        self.forms = forms
 
     def _chunk_for(self, need: int, *, must_lock: bool) -> _Chunk:
         for chunk in reversed(self._chunks):
@@ -386,11 +394,13 @@ def _without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
 
 
 def mask_json(value: Any) -> Any:
-    """A JSON value with every string in it masked, keys too; the same object where nothing was found.
+    """A JSON value with every secret in it masked, in keys too; the same object where nothing was found.
 
-    Works to any depth. Keys that would become equal are numbered. A cycle, which JSON cannot have, is cut.
+    A number that shows a secret becomes the mask. Works to any depth. Keys that would become equal are
+    numbered. A cycle, which JSON cannot have, is cut.
     """
-    if not _arena.forms:
+    forms = _arena.forms
+    if not forms or _is_clean(value, forms):
         return value
     done: dict[int, Any] = {}
     todo: list[tuple[Any, bool]] = [(value, False)]
@@ -405,6 +415,21 @@ def mask_json(value: Any) -> Any:
     return _masked_leaf(value, done)
 
 
+def _is_clean(value: Any, forms: _Views) -> bool:
+    """Whether a value surely shows no secret: one search of its JSON text, where most values have none.
+
+    Only where JSON writes every form as it is: one with quotes, backslashes or control characters may stand
+    in a string in other ways than in its text, and takes the walk.
+    """
+    if _arena.needs_escapes:
+        return False
+    try:
+        data = msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return not any(data.find(form) >= 0 for form in forms)
+
+
 def _is_container(value: Any) -> bool:
     return isinstance(value, (dict, list, tuple))
 
@@ -414,7 +439,12 @@ def _children(node: Any) -> Iterable[Any]:
 
 
 def _masked_leaf(value: Any, done: dict[int, Any]) -> Any:
-    return mask(value) if isinstance(value, str) else done.get(id(value), value)
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        shown = str(value)
+        return value if mask(shown) is shown else MASK
+    return done.get(id(value), value)
 
 
 def _rebuilt(node: Any, done: dict[int, Any]) -> Any:

@@ -655,3 +655,17 @@ def test_problems_of_all_tables_and_of_the_environment_come_at_once() -> None:
 
     assert len(found) == 5
     assert str(ConfigError(found)) == "\n".join(found)
+
+
+def test_of_a_variable_written_with_its_value_only_the_name_is_shown() -> None:
+    table = {"kind": "mcp", "transport": "stdio", "command": "x", "env": {"KEY=sk-live-0123456789": "1"}}
+
+    (problem,) = problems({"tooling": {"x": table}})
+
+    assert problem == 'config: tooling.x.env."KEY=…": not the name of an environment variable'
+
+
+def test_no_repr_shows_what_a_kind_without_declared_keys_was_given() -> None:
+    kinds = {"own": Kind(name="own", factory=lambda params, site: params)}
+
+    assert "hunter2" not in repr(load({"tooling": {"x": {"kind": "own", "token": "hunter2"}}}, kinds=kinds))

@@ -124,9 +124,20 @@ def test_an_installed_kind_that_cannot_be_loaded_is_a_config_error_and_hurts_no_
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_programs_own_kind_comes_before_an_installed_one_of_that_name() -> None:
-    register_tooling("by-kind", memory.build)
+def test_an_installed_kind_cannot_be_registered_again() -> None:
+    with pytest.raises(toolpost.UsageError, match="registered already"):
+        register_tooling("by-factory", far_factory)
 
-    found = find_kind("by-kind")
-    assert found is not None
-    assert found.factory is memory.build
+
+def test_two_packages_with_one_kind_are_an_error_that_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = EntryPoints(
+        EntryPoint(name="far", value=f"{module}:KIND", group="toolpost.toolings") for module in ("one", "two")
+    )
+
+    def entry_points(*, group: str) -> EntryPoints:
+        return points.select(group=group)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+
+    with pytest.raises(toolpost.UsageError, match=r"several packages \(one:KIND, two:KIND\)"):
+        find_kind("far")

@@ -54,8 +54,9 @@ class ToolingConfig:
 
     name: str
     kind: Kind
-    params: Any
-    """The other keys, as the kind's params type, or as a plain dict where it declares none."""
+    params: Any = field(repr=False)
+    """The other keys, as the kind's params type, or as a plain dict where it declares none, which may hold
+    what the kind takes for secret: so no repr shows them."""
 
 
 def _path_problem(text: str) -> str | None:

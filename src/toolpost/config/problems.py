@@ -88,7 +88,12 @@ def dotted(path: Path) -> str:
 
 
 def quoted(key: str) -> str:
-    """A key as TOML writes it."""
+    """A key as TOML writes it.
+
+    Of `NAME=value`, a habit from other tools, only the name: the rest may be a secret.
+    """
+    name, _, value = key.partition("=")
+    key = f"{name}=…" if value else key
     if _BARE.fullmatch(key):
         return key
     return json.dumps(key, ensure_ascii=not key.isprintable())

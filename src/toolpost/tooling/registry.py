@@ -43,7 +43,7 @@ class Kind:
     check: Check | None = None
 
 
-_BUILT_IN = {"mcp": "toolpost.mcp.kind:KIND"}
+_BUILT_IN = {"mcp": "toolpost.mcp.kind:KIND", "mock": "toolpost.mock.kind:KIND"}
 """Named as an entry point names them, so that this room needs no import of the rooms above it."""
 
 _registered: dict[str, Kind] = {}
@@ -67,23 +67,30 @@ def register_tooling(
     Raises:
         UsageError: The kind is registered already.
     """
-    if kind in _BUILT_IN or kind in _registered:
+    if kind in _BUILT_IN or kind in _registered or any(point.name == kind for point in _entry_points()):
         raise UsageError(f"kind {kind!r} is registered already; choose another name for yours")
     _registered[kind] = Kind(name=kind, factory=factory, params=params, check=check)
 
 
 def find_kind(name: str) -> Kind | None:
-    """The kind of that name: built in, registered, or of an installed package; None if there is none."""
+    """The kind of that name: built in, registered, or of an installed package; None if there is none.
+
+    Raises:
+        UsageError: Several installed packages bring a kind of that name.
+    """
     if name in _registered:
         return _registered[name]
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         return cast("Kind", getattr(import_module(module), attribute))
-    for point in _entry_points():
-        if point.name == name:
-            loaded: Any = point.load()
-            return loaded if isinstance(loaded, Kind) else Kind(name=name, factory=loaded)
-    return None
+    points = [point for point in _entry_points() if point.name == name]
+    if not points:
+        return None
+    if len(points) > 1:
+        packages = ", ".join(sorted(point.dist.name if point.dist else point.value for point in points))
+        raise UsageError(f"kind {name!r} is brought by several packages ({packages}); uninstall all but one")
+    loaded: Any = points[0].load()
+    return loaded if isinstance(loaded, Kind) else Kind(name=name, factory=loaded)
 
 
 def kind_names() -> list[str]:

@@ -37,7 +37,7 @@ EVENTS = ("tool-result", "error", "resource-list-updated", "resource-updated", "
 class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call"):
     """An agent made a call on a handle. Written before the call has any effect."""
 
-    kind: ClassVar[str] = "call"
+    kind: ClassVar[Literal["call"]] = "call"
     agent: str
     op: str
     """The operation's name, such as `call_tool`."""
@@ -48,7 +48,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="cal
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="opened"):
     """A source was opened: a queued call or a subscription."""
 
-    kind: ClassVar[str] = "opened"
+    kind: ClassVar[Literal["opened"]] = "opened"
     agent: str
     id: str
     source: SourceKind
@@ -57,7 +57,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="o
 class Closed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="closed"):
     """A source ended: with its last envelope in the inbox, or cancelled."""
 
-    kind: ClassVar[str] = "closed"
+    kind: ClassVar[Literal["closed"]] = "closed"
     agent: str
     id: str
     reason: Reason
@@ -66,7 +66,7 @@ class Closed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="c
 class Inbound(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="inbound"):
     """An agent took an envelope from its inbox."""
 
-    kind: ClassVar[str] = "inbound"
+    kind: ClassVar[Literal["inbound"]] = "inbound"
     agent: str
     id: str
     event: str
@@ -77,7 +77,7 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
 class State(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="state"):
     """A tooling's connection changed its state."""
 
-    kind: ClassVar[str] = "state"
+    kind: ClassVar[Literal["state"]] = "state"
     tooling: str
     state: str
 
@@ -85,7 +85,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="st
 class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="outcome"):
     """An agent came to its end."""
 
-    kind: ClassVar[str] = "outcome"
+    kind: ClassVar[Literal["outcome"]] = "outcome"
     agent: str
     outcome: Json
     """`"completed"`, `{"exited": text}` or `{"failed": text}`."""
