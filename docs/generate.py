@@ -1,0 +1,116 @@
+"""What the site generates from the code: the tables of config keys and the command line's help.
+
+A hook of mkdocs. A page says `<!-- generated: NAME -->` where NAME is a function in `PARTS`. Nothing that is
+generated is kept in the repository, so nothing of it can be out of date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import typer.main
+
+from toolpost.cli.app import app
+from toolpost.config.describe import expected
+from toolpost.config.hints import Marks, bare
+from toolpost.config.model import AgentTable, Tunables
+from toolpost.tooling.registry import find_kind, kind_names
+
+_MARK = re.compile(r"<!-- generated: (\w+) -->")
+_WIDTH = 90
+"""Columns of the help: what fits beside the navigation."""
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs for each page.
+
+    Raises:
+        KeyError: The page asks for a part that is not there.
+    """
+    return _MARK.sub(lambda match: PARTS[match[1]](), markdown)
+
+
+# -- config ----------------------------------------------------------------------------------------
+
+
+def config_keys() -> str:
+    """Every key of every table."""
+    parts = ["## `[tooling.<name>]`\n", "| key | value | default | |", "|---|---|---|---|"]
+    kinds = ", ".join(f"`{name}`" for name in kind_names())
+    parts.append(
+        f"| `kind` | a string | required | Its implementation: {kinds}, or one that you registered. |"
+    )
+    for name in kind_names():
+        kind = find_kind(name)
+        if kind is not None and kind.params is not None:
+            parts += [f'\n### With `kind = "{name}"`\n', *_table(kind.params)]
+    parts += ["\n## `[agents.<name>]`\n", "`script` or `entry` is required.\n", *_table(AgentTable)]
+    parts += ["\n## `[tunables]`\n", *_table(Tunables)]
+    return "\n".join(parts)
+
+
+def _table(struct: type[msgspec.Struct]) -> Iterator[str]:
+    marked = any(_marks(field).get("transport") for field in msgspec.structs.fields(struct))
+    yield f"| key |{' transport |' if marked else ''} value | default | |"
+    yield f"|---|{'---|' if marked else ''}---|---|---|"
+    for field in msgspec.structs.fields(struct):
+        marks = _marks(field)
+        transport = f" {marks.get('transport') or 'both'} |" if marked else ""
+        hint, _ = bare(field.type, {})
+        about = _escaped(_description(field)) + (" `${VAR}` is replaced." if marks.get("expand") else "")
+        value = _escaped(expected(hint))
+        yield f"| `{field.encode_name}` |{transport} {value} | {_default(field)} | {about} |"
+
+
+def _marks(field: msgspec.structs.FieldInfo) -> Marks:
+    return bare(field.type, {})[1]
+
+
+def _description(field: msgspec.structs.FieldInfo) -> str:
+    metas = getattr(field.type, "__metadata__", ())
+    return " ".join(meta.description for meta in metas if meta.description)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if _marks(field).get("required") or field.required:
+        return "required"
+    if field.default_factory is not msgspec.NODEFAULT or field.default in (None, [], {}):
+        return ""
+    value: Any = field.default
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, (int, float)) else f'`"{value}"`'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+# -- command line ----------------------------------------------------------------------------------
+
+
+def command_line() -> str:
+    """The help of each command, as `--help` prints it (without its frames)."""
+    app.rich_markup_mode = None
+    main: Any = typer.main.get_command(app)
+    parts = [_help(main, "toolpost")]
+    visible = [name for name in sorted(main.commands) if not main.commands[name].hidden]
+    parts += [f"## `toolpost {name}`\n\n{_help(main.commands[name], f'toolpost {name}')}" for name in visible]
+    return "\n\n".join(parts)
+
+
+def _help(command: Any, name: str) -> str:
+    context = command.context_class(
+        command,
+        info_name=name,
+        help_option_names=["-h", "--help"],
+        terminal_width=_WIDTH,
+        max_content_width=_WIDTH,
+    )
+    return f"```text\n{command.get_help(context).strip()}\n```"
+
+
+PARTS: dict[str, Callable[[], str]] = {"config_keys": config_keys, "command_line": command_line}
