@@ -177,6 +177,7 @@ class Core:
             start_task=self._start_task,
             on_state=on_state,
             tunables=self.config.tunables,
+            trace=self.trace,
             on_progress=self._on_progress,
             extras=self._extras.get(tooling.name),
         )

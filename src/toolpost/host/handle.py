@@ -60,7 +60,7 @@ class Tooling:
             UsageError: The arguments are no JSON object. Nothing is queued.
             TooManyOpenCalls: `open_calls_bound` calls are queued already.
         """
-        call = tool_call(name, arguments, timeout)
+        call = tool_call(name, arguments, timeout, agent=self._context.name)
         with self._context.working():
             self._context.inbox.check_can_open("call_tool")
             self._record("call_tool", name=name, arguments=call.arguments)
@@ -87,7 +87,7 @@ class Tooling:
             ConnectionLost: The connection died meanwhile; whether the call took effect is unknown.
             RequestTimeout: The server took too long.
         """
-        call = tool_call(name, arguments, timeout)
+        call = tool_call(name, arguments, timeout, agent=self._context.name)
         with self._context.working():
             self._record("call_tool_blocking", name=name, arguments=call.arguments)
             return await self._backend.call_tool(call)
@@ -194,7 +194,9 @@ class Tooling:
             await anyio.lowlevel.checkpoint()
 
 
-def tool_call(name: str, arguments: Mapping[str, Json] | str, timeout: float | None) -> ToolCall:
+def tool_call(
+    name: str, arguments: Mapping[str, Json] | str, timeout: float | None, *, agent: str = ""
+) -> ToolCall:
     """A checked call, with arguments of its own: what the caller does to a mapping later changes nothing.
 
     Raises:
@@ -204,7 +206,7 @@ def tool_call(name: str, arguments: Mapping[str, Json] | str, timeout: float | N
     if timeout is not None and (not is_seconds(timeout) or timeout == 0):
         raise UsageError(f"timeout must be a positive number of seconds, not {timeout!r}")
     text = arguments if isinstance(arguments, str) else _to_text(arguments)
-    return ToolCall(name=name, arguments=_parse(text), text=text, timeout=timeout)
+    return ToolCall(name=name, arguments=_parse(text), text=text, agent=agent, timeout=timeout)
 
 
 def is_seconds(value: object) -> bool:

@@ -63,7 +63,7 @@ async def pump_subscription(
 async def _event(change: Change, backend: Backend, uri: str | None, what: str) -> Event:
     if change is CHANGED:
         return await _read_back(backend, uri, what)
-    if not isinstance(change, (ResourceListUpdated, ResourceUpdated)):  # pyright: ignore[reportUnnecessaryIsInstance]: users' backends
+    if not isinstance(change, (ResourceListUpdated, ResourceUpdated, Error)):  # pyright: ignore[reportUnnecessaryIsInstance]: users' backends
         raise TypeError(f"its backend told of a change with {type(change).__name__}: {change!r}")
     return change
 

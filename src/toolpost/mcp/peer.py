@@ -61,6 +61,7 @@ _CALL: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapt
 _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
     types.ReadResourceResult | types.InputRequiredResult
 )
+_AnyRequest = types.Request[JsonObject | None, str]  # as it stands it would keep no params but its own
 Watcher = Callable[[str | None], None]
 """Told the URI that changed; None for the list of resources."""
 
@@ -279,9 +280,8 @@ class Peer:
                 raise
 
     async def request(self, method: str, params: JsonObject | None) -> Json:
-        request: types.Request[JsonObject | None, str] = types.Request(method=method, params=params)
         with self._errors(f"request {method!r}"):
-            return await self._timed(request, _RAW)
+            return await self._timed(_AnyRequest(method=method, params=params), _RAW)
 
     async def subscribe(self, uri: str) -> None:
         """`resources/subscribe` (eras up to 2025-11-25)."""

@@ -14,8 +14,9 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from toolpost.events import ResourceListUpdated, ResourceUpdated
+from toolpost.events import Error, ResourceListUpdated, ResourceUpdated
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
+from toolpost.trace.log import Trace
 
 
 class _Changed(enum.Enum):
@@ -25,8 +26,9 @@ class _Changed(enum.Enum):
 CHANGED: Final = _Changed.CHANGED
 """A change without its value: the pump reads the list or the content back."""
 
-Change: TypeAlias = Literal[_Changed.CHANGED] | ResourceListUpdated | ResourceUpdated
-"""One item of a subscription's stream: `CHANGED`, or a finished value that is delivered as it is."""
+Change: TypeAlias = Literal[_Changed.CHANGED] | ResourceListUpdated | ResourceUpdated | Error
+"""One item of a subscription's stream: `CHANGED`, or a finished value that is delivered as it is. An `Error`
+tells of a change that could not be read, and the stream goes on; raise to end it."""
 
 Changes: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Change]]
 """A subscription: entering it subscribes (and raises where that fails), leaving it cancels."""
@@ -39,6 +41,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: JsonObject
     text: str
     """The arguments as JSON text, for `ToolResult.arguments`."""
+    agent: str = ""
+    """Who calls."""
     timeout: float | None = None
     """Seconds; None is the tooling's own limit, `math.inf` no limit."""
 
@@ -135,6 +139,8 @@ class Site:
     """Tells the trace of a change of the connection's state."""
     tunables: Any
     """The config's `Tunables`."""
+    trace: Trace | None = None
+    """The record of the run, to look at; None where there is none (`trace=False`)."""
     on_progress: Callable[[Progress], None] | None = None
     """Told how far tool calls have come; None where nobody looks on. It goes to no inbox and no trace."""
     extras: Any = None

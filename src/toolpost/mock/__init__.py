@@ -1,0 +1,1 @@
+"""Kind `mock`: a scripted double of a tool server, with the same interface as the real one."""
