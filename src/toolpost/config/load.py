@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from toolpost.config.agents import read_agent
 from toolpost.config.environment import Layer
+from toolpost.config.extends import with_base
 from toolpost.config.model import AgentTable, Config, Tunables
 from toolpost.config.problems import Path, Problems, nearest
 from toolpost.config.read import Raw, Source, read_source
@@ -42,7 +43,8 @@ def load_config(
     Raises:
         ConfigError: With every problem found.
     """
-    loaded = _load(read_source(source), environ, Kinds.of(kinds), test=test)
+    known, raw = Kinds.of(kinds), read_source(source)
+    loaded = _load(with_base(raw, known) if test else raw, environ, known, test=test)
     # Raised here, where no local variable holds the raw tables: a traceback keeps its frames alive.
     if isinstance(loaded, list):
         raise ConfigError(loaded)
