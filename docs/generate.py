@@ -15,7 +15,7 @@ import typer.main
 
 from toolpost.cli.app import app
 from toolpost.config.describe import expected
-from toolpost.config.hints import Marks, bare
+from toolpost.config.hints import Marks, bare, is_struct, item_hint
 from toolpost.config.model import AgentTable, Tunables
 from toolpost.tooling.registry import find_kind, kind_names
 
@@ -46,10 +46,21 @@ def config_keys() -> str:
     for name in kind_names():
         kind = find_kind(name)
         if kind is not None and kind.params is not None:
-            parts += [f'\n### With `kind = "{name}"`\n', *_table(kind.params)]
+            parts += [f'\n### With `kind = "{name}"`\n', *_table(kind.params), *_inner_tables(kind.params)]
     parts += ["\n## `[agents.<name>]`\n", "`script` or `entry` is required.\n", *_table(AgentTable)]
     parts += ["\n## `[tunables]`\n", *_table(Tunables)]
     return "\n".join(parts)
+
+
+def _inner_tables(struct: type[msgspec.Struct]) -> Iterator[str]:
+    """The tables that stand in lists: each step of a script, each tool."""
+    told: set[type] = set()
+    for field in msgspec.structs.fields(struct):
+        inner = item_hint(bare(field.type, {})[0])
+        if is_struct(inner):
+            yield f"\nEach of `{field.encode_name}`:\n"
+            yield from _table(inner) if inner not in told else ("As above.",)
+            told.add(inner)
 
 
 def _table(struct: type[msgspec.Struct]) -> Iterator[str]:

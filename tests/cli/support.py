@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +23,7 @@ from tests import real
 
 TOOLPOST = str(Path(sys.executable).parent / "toolpost")
 ODD = real.SERVERS / "own" / "odd.py"
+CATALOG = real.SERVERS / "own" / "catalog.py"
 ROOT = Path(__file__).parent.parent.parent
 BOUND_SECS = 30
 """No test waits longer for another process."""
@@ -32,6 +38,12 @@ def odd(mode: str = "honest", *, log: Path | None = None, n: float = 0, **keys: 
     """The table of a tooling that runs tests/servers/own/odd.py, with its pids and messages in `log`."""
     args = [str(ODD), mode, "--n", str(n), *(("--log", str(log)) if log else ())]
     return {"kind": "mcp", "transport": "stdio", "command": sys.executable, "args": args} | keys
+
+
+def catalog(log: Path | None = None) -> dict[str, Any]:
+    """The table of a tooling that runs tests/servers/own/catalog.py."""
+    args = [str(CATALOG), *(("--log", str(log)) if log else ())]
+    return {"kind": "mcp", "transport": "stdio", "command": sys.executable, "args": args}
 
 
 def toml(tables: Mapping[str, Any], path: Sequence[str] = ()) -> str:
@@ -144,6 +156,67 @@ def started(
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def at_terminal(*words: str | Path, columns: int = 100, **variables: str) -> tuple[int, str]:
+    """Run `toolpost …` on a terminal to its end; gives status and screen."""
+    shown = b""
+    with started_on_terminal(*words, columns=columns, **variables) as (process, screen):
+        while chunk := read_terminal(screen):
+            shown += chunk
+        status = process.wait(BOUND_SECS)
+    return status, shown.decode().replace("\r\n", "\n")
+
+
+@contextmanager
+def started_on_terminal(
+    *words: str | Path, columns: int = 100, **variables: str
+) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """Start `toolpost …` with a terminal as standard output and standard error; gives our end of it too."""
+    ours, theirs = open_terminal(columns)
+    process = subprocess.Popen(
+        [TOOLPOST, *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment(**{"TERM": "xterm", **variables}),
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        yield process, ours
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(ours)
+
+
+def open_terminal(columns: int) -> tuple[int, int]:
+    """A pseudo-terminal: our end and the end of the program."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    return ours, theirs
+
+
+def read_terminal(file: int) -> bytes:
+    """What has been written to it; nothing once the program's end is closed."""
+    try:
+        return os.read(file, 65536)
+    except OSError:  # how Linux says that the other side is closed
+        return b""
+
+
+def read_terminal_until(file: int, text: str) -> str:
+    """What is written to it until `text` has come."""
+    shown = b""
+    while text.encode() not in shown:
+        ready, _, _ = select.select([file], [], [], BOUND_SECS)
+        assert ready, f"{text!r} did not come, but: {shown!r}"
+        chunk = read_terminal(file)
+        assert chunk, f"{text!r} did not come, but: {shown!r}"
+        shown += chunk
+    return shown.decode()
 
 
 # -- looking ---------------------------------------------------------------------------------------

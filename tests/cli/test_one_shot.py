@@ -17,13 +17,13 @@ from tests.cli.support import (
     environment,
     odd,
     pids,
-    received,
     started,
     toolpost,
     until,
     write_config,
 )
-from toolpost.cli.call import typed_value
+from toolpost.cli.arguments import typed_value
+from toolpost.cli.input_schema import InputSchema
 
 
 def failed(ended: Ended) -> str:
@@ -86,7 +86,8 @@ def test_call_tells_of_blocks_that_are_no_text(tmp_path: Path) -> None:
     shown = toolpost("call", "everything", "get-tiny-image", "-c", config)
     whole = toolpost("call", "everything", "get-tiny-image", "-c", config, "--json")
 
-    assert shown.err == "not shown: a block that is no text (image); --json shows everything\n"
+    said = "not shown: a block that is no text (image); -o saves, --json shows everything\n"
+    assert shown.err == said
     assert [block["type"] for block in whole.document["content"]] == ["text", "image", "text"]
 
 
@@ -118,19 +119,12 @@ def test_call_gives_the_whole_result_as_json(config: Path) -> None:
     }
 
 
-def test_the_schema_is_asked_for_only_where_a_value_is_ambiguous(config: Path, log: Path) -> None:
-    toolpost("call", "it", "echo", "text=plain words", "-c", config)
-    assert not received(log, "tools/list")
-
-    toolpost("call", "it", "echo", "text=12", "-c", config)
-    assert received(log, "tools/list")
-
-
 def test_a_result_that_reports_a_failure_is_printed_and_status_1(config: Path) -> None:
     ended = toolpost("call", "it", "fail", "-c", config)
     as_json = toolpost("call", "it", "fail", "-c", config, "--json")
 
-    assert ended == Ended(1, "no\n", "error: tool 'fail' reported a failure\n")
+    hint = "  (the server lists no such tool; nearest first: echo, pid)\n"
+    assert ended == Ended(1, "no\n", f"error: tool 'fail' reported a failure\n{hint}")
     assert as_json.status == 1
     assert as_json.document["is_error"] is True
 
@@ -140,6 +134,7 @@ def test_an_unknown_tool_is_an_error_of_the_server(config: Path, log: Path) -> N
 
     assert "tooling 'it'" in said
     assert "Unknown tool: nonsense" in said
+    assert "the server lists no such tool; nearest first: echo, pid" in said
     assert_none_left(log)
 
 
@@ -148,7 +143,8 @@ def test_an_unknown_tool_is_an_error_of_the_server(config: Path, log: Path) -> N
     [
         (["text"], "'text' is not key=value"),
         (["=x"], "'=x' is not key=value"),
-        (["a=1", "a=2"], "'a' is given twice"),
+        (["a:=1,"], "'a': what stands after := is no JSON"),
+        (["a=@no-such-file"], "file 'no-such-file' cannot be read: No such file"),
         (["{"], "arguments are no JSON"),
         (["-"], "arguments must be a JSON object, not list"),
         (["--timeout", "0"], "timeout must be a positive number"),
@@ -203,7 +199,7 @@ STRING: dict[str, Any] = {"type": "string"}
     ],
 )
 def test_a_value_is_json_unless_the_schema_wants_a_string(text: str, schema: Any, value: Any) -> None:
-    assert typed_value(text, schema) == value
+    assert typed_value(text, InputSchema(schema)) == value
 
 
 # -- check -----------------------------------------------------------------------------------------
@@ -237,7 +233,10 @@ def test_check_connect_tells_what_each_server_is(config: Path, log: Path) -> Non
     ended = toolpost("check", "--connect", "-c", config)
 
     assert ended.status == 0
-    assert "it  mcp (stdio)  odd 1, protocol 2025-11-25, 2 tools, 1 resource" in ended.out
+    told = (
+        "it  mcp (stdio)  odd 1, protocol 2025-11-25, 2 tools, 1 resource, can: logging, resources+subscribe"
+    )
+    assert told in ended.out
     assert_none_left(log)
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Inside
 from tests.cli.support import TOOLPOST, Ended, environment, odd, toolpost, write_config
+from toolpost.cli.app import app
 
 BARE = """
 import typer
@@ -92,13 +94,18 @@ def test_version() -> None:
     assert toolpost("--version") == Ended(0, f"toolpost {version('toolpost')}\n", "")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["check"], ["tools"], ["call"]])
-def test_every_command_explains_itself(command: list[str]) -> None:
-    ended = toolpost(*command, "-h")
+def test_every_command_explains_itself_with_an_example(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = [str(each.name) for each in app.registered_commands]
 
-    assert ended.status == 0
-    assert "--log-level" in ended.out
-    assert ended.err == ""
+    for columns in ("100", "40"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for command in ([], *([name] for name in commands)):
+            ended = inside(*command, "-h")
+            assert (ended.status, ended.err) == (0, "")
+            assert " ".join(["Usage: toolpost", *command]) in " ".join(ended.out.split())
+            assert " ".join(["toolpost", *command]) in " ".join(ended.out.rpartition("Example")[2].split())
 
 
 @pytest.mark.parametrize(

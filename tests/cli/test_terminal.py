@@ -2,54 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
-import termios
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import BOUND_SECS, TOOLPOST, environment, odd, write_config
+from tests.cli.support import at_terminal, odd, write_config
 from toolpost.cli import terminal
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def at_terminal(*words: str | Path, columns: int = 100, **variables: str) -> tuple[int, str]:
-    """Run `toolpost …` with a terminal as standard output and standard error; gives status and screen."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(
-        [TOOLPOST, *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment(**{"TERM": "xterm", **variables}),
-        start_new_session=True,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while chunk := _read(ours):
-            shown += chunk
-        status = process.wait(BOUND_SECS)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        os.close(ours)
-    return status, shown.decode().replace("\r\n", "\n")
-
-
-def _read(file: int) -> bytes:
-    try:
-        return os.read(file, 65536)
-    except OSError:  # how Linux says that the other side is closed
-        return b""
 
 
 @pytest.fixture

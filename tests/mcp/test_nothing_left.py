@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import threading
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from tests.mcp.support import children, host, is_alive, kill, odd, said, until
@@ -240,6 +242,59 @@ def test_a_program_that_a_signal_ends_leaves_no_server(number: signal.Signals, t
         await until(lambda: not is_alive(pid))
 
     anyio.run(gone)
+
+
+@pytest.mark.parametrize("interrupts", [1, 2, 3])
+def test_a_program_that_is_interrupted_again_and_again_leaves_no_server(
+    interrupts: int, tmp_path: Path
+) -> None:
+    """The server ignores all but SIGKILL. Each further interrupt comes while the one before is obeyed."""
+    log = tmp_path / "log"
+    config = {"tooling": {"it": odd("ignore_eof_and_term", log=log)}}
+    program = textwrap.dedent(f"""
+        import asyncio, toolpost
+        async def main():
+            async with toolpost.open_host({config!r}) as host:
+                await host.tooling.get("it").list_tools()
+                print("up", flush=True)
+                await asyncio.sleep(60)
+        asyncio.run(main())
+    """)
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert running.stdout is not None
+    with running.stdout:
+        assert running.stdout.readline() == b"up\n"
+    (pid,) = said(log, "pid")
+
+    async def interrupt() -> None:
+        running.send_signal(signal.SIGINT)
+        await until(lambda: said(log, "end"))
+        for _ in range(interrupts - 1):
+            running.send_signal(signal.SIGINT)
+        await anyio.to_thread.run_sync(running.wait, 20)
+        await until(lambda: not is_alive(pid))
+
+    anyio.run(interrupt)
+
+
+@pytest.mark.parametrize("mode", ["ignore_eof_and_term", "launcher"])
+async def test_an_end_that_is_cancelled_kills_the_whole_group_at_once(mode: str, tmp_path: Path) -> None:
+    """A shield of anyio does not stop `Task.cancel`, which a loop's teardown calls."""
+    log = tmp_path / "log"
+    table = odd(mode, log=log)
+    spawned = process.Spawned("it")
+    await spawned.start([table["command"], *table["args"]], env=os.environ, cwd=None)
+    await until(lambda: said(log, "pid"))
+    ending = asyncio.create_task(spawned.end())
+    await anyio.wait_all_tasks_blocked()
+
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+
+    await until(lambda: not any(is_alive(pid) for pid in [*said(log, "pid"), *said(log, "child")]))
 
 
 async def test_two_hosts_in_one_loop_do_not_disturb_each_other() -> None:

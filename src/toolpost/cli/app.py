@@ -4,8 +4,31 @@ from __future__ import annotations
 
 import typer
 
-from toolpost.cli import call, check, run, tools
+from toolpost.cli import (
+    call,
+    check,
+    completion,
+    import_,
+    init,
+    prompts,
+    read,
+    resources,
+    run,
+    schema,
+    tools,
+    watch,
+)
 from toolpost.cli.options import ConfigOption, LevelOption, Shared, VerboseOption, VersionOption
+
+EXAMPLES = """
+Examples:
+
+toolpost tools --stdio 'npx -y @modelcontextprotocol/server-memory'
+
+toolpost call memory search_nodes query=Ada
+
+toolpost COMMAND --help
+"""
 
 app = typer.Typer(
     name="toolpost",
@@ -13,6 +36,7 @@ app = typer.Typer(
     no_args_is_help=True,
     # an error's report must not show local variables: they may hold secrets
     pretty_exceptions_enable=False,
+    epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -32,7 +56,15 @@ def toolpost(
     ctx.obj = Shared(config=config, verbose=verbose, log_level=log_level)
 
 
-app.command("run")(run.run)
-app.command("check")(check.check)
-app.command("tools")(tools.tools)
-app.command("call")(call.call)
+app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("check", epilog=check.EXAMPLES)(check.check)
+app.command("tools", epilog=tools.EXAMPLES)(tools.tools)
+app.command("call", epilog=call.EXAMPLES)(call.call)
+app.command("resources", epilog=resources.EXAMPLES)(resources.resources)
+app.command("read", epilog=read.EXAMPLES)(read.read)
+app.command("watch", epilog=watch.EXAMPLES)(watch.watch)
+app.command("prompts", epilog=prompts.EXAMPLES)(prompts.prompts)
+app.command("init", epilog=init.EXAMPLES)(init.init)
+app.command("import", epilog=import_.EXAMPLES)(import_.import_)
+app.command("schema", epilog=schema.EXAMPLES)(schema.schema)
+app.command("completion", epilog=completion.EXAMPLES)(completion.completion)

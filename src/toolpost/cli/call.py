@@ -2,215 +2,247 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolpost.cli.options import ConfigOption, JsonOption, LevelOption, VerboseOption
+from toolpost.cli.names import complete_tool
+from toolpost.cli.options import (
+    ConfigOption,
+    Direct,
+    HttpOption,
+    LevelOption,
+    OutputOption,
+    PassEnvOption,
+    StdioOption,
+    TokenEnvOption,
+    ToolingArgument,
+    VerboseOption,
+)
 from toolpost.cli.session import DONE, FAILED, Session, run_to_end
-from toolpost.cli.terminal import write_json, write_line
+from toolpost.cli.terminal import one_line, write_json, write_line
 
 if TYPE_CHECKING:
+    from toolpost.cli.arguments import Word
+    from toolpost.cli.waiting import Waiting
     from toolpost.host.handle import Tooling
-    from toolpost.model import Json, JsonObject, ToolResult
+    from toolpost.model import JsonObject, Tool, ToolResult
+    from toolpost.tooling.port import Progress
+
+EXAMPLES = """
+Examples:
+
+toolpost call memory search_nodes query=Ada
+
+toolpost call calendar book guests=2 where.city=Turin tags=food tags=sun
+
+toolpost call images draw prompt=@lathe.md options:='{"size": 512}' -o pictures/
+
+toolpost call --stdio 'npx -y @scope/some-server' get-sum a=2 b=3
+"""
+
+
+_HINTED = 8
+"""So many names are told of where one is not known."""
 
 
 def call(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A tooling of the config.")],
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="One of its tools.")],
+    name: ToolingArgument = None,
+    tool: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TOOL", help="One of its tools.", autocompletion=complete_tool, show_default=False
+        ),
+    ] = None,
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARGUMENTS", help="key=value ..., or one JSON object, or - for one on stdin."),
+        typer.Argument(
+            metavar="ARGUMENTS",
+            help="key=value, key:=JSON, key=@file ...; or one JSON object; or - for one on stdin.",
+            show_default=False,
+        ),
     ] = None,
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long the call may take.")
     ] = None,
-    as_json: JsonOption = False,
+    output: OutputOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", "--raw", help="Print the whole result as JSON, for programs.")
+    ] = False,
+    stdio: StdioOption = None,
+    http: HttpOption = None,
+    token_env: TokenEnvOption = None,
+    pass_env: PassEnvOption = None,
     config: ConfigOption = None,
     verbose: VerboseOption = 0,
     log_level: LevelOption = None,
 ) -> None:
     """Call a tool and print its answer.
 
-    The value of key=value is JSON if it reads as JSON and the tool wants no string; else a string.
+    Values have the types of the tool's schema: 2 is a number where it wants one, and a string where it wants
+    that. Repeat a key for a list; a.b=1 leads inside. What is missing or wrong is told before the call.
+
+    -o saves images, audio and embedded resources; several go side by side, or into a folder.
     """
-    Session.of(ctx, config, verbose, log_level).finish(
-        lambda session: _call(session, name, tool, arguments or [], timeout=timeout, as_json=as_json)
+    direct = Direct(stdio=stdio, http=http, token_env=token_env, pass_env=pass_env)
+    wish = _Wish(timeout=timeout, output=output, as_json=as_json)
+    Session.of(ctx, config, verbose, log_level, direct).finish(
+        lambda session: _call(session, [name, tool, *(arguments or [])], wish)
     )
 
 
-def _call(
-    session: Session, name: str, tool: str, words: Sequence[str], *, timeout: float | None, as_json: bool
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Wish:
+    """How the call is to be made, and what is to become of its result."""
+
+    timeout: float | None
+    output: str | None
+    as_json: bool
+
+
+def _call(session: Session, words: Sequence[str | None], wish: _Wish) -> int:
     """Everything that can be wrong without a server shows here, and standard input is read."""
+    from toolpost.cli.arguments import read_words
+    from toolpost.cli.saving import check_target
+    from toolpost.errors import UsageError
     from toolpost.host.handle import tool_call
 
-    given = given_arguments([*map(_text, words)], config_is_stdin=session.reads_stdin)
+    name, rest = session.target(words)
+    if not rest:
+        raise UsageError(f"TOOL is missing; `toolpost tools` lists the tools of {name!r}")
+    tool, *texts = rest
+    given = read_words(texts, config_is_stdin=session.reads_stdin)
     session.check_tooling(name)
-    tool_call(tool, given if isinstance(given, str) else {}, timeout)
-    return run_to_end(lambda: _send(session, name, tool, given, timeout=timeout, as_json=as_json))
+    check_target(wish.output)
+    tool_call(tool, given if isinstance(given, str) else {}, wish.timeout)
+    return run_to_end(lambda: _send(session, name, tool, given, wish))
 
 
-async def _send(
-    session: Session,
-    name: str,
-    tool: str,
-    given: str | Mapping[str, str],
-    *,
-    timeout: float | None,
-    as_json: bool,
-) -> int:
+async def _send(session: Session, name: str, tool: str, given: str | list[Word], wish: _Wish) -> int:
     from toolpost.cli.house import open_house
+    from toolpost.cli.waiting import waiting
     from toolpost.model import to_json
 
-    async with open_house(session) as house:
+    shown: list[Waiting] = []
+
+    def on_progress(progress: Progress) -> None:
+        for each in shown:
+            each.told(progress)
+
+    async with open_house(session, on_progress=on_progress) as house:
         tooling = house.tooling(name)
-        arguments = given if isinstance(given, str) else await _typed(tooling, tool, given)
-        result = await tooling.call_tool_blocking(tool, arguments, timeout=timeout)
-        session.talk.progress("")
-        if as_json:
+        tools = await _list_tools(session, tooling, wish.timeout)
+        listed = next((each for each in tools if each.name == tool), None)
+        arguments = _fitting(session, listed, name, given)
+        hint = "" if listed else _hint(tool, tools)
+        async with waiting(session.talk, tool) as line:
+            shown.append(line)
+            result = await _answer(tooling, tool, arguments, wish.timeout, hint)
+        if wish.as_json:
             write_json(to_json(result))
         else:
-            _print(session, result)
+            _print(session, result, wish.output)
+        if wish.output is not None:  # last: what fails here has taken nothing away
+            _save(session, result, wish.output)
+    if result.is_error and not wish.as_json:
+        session.fail(f"tool {result.name!r} reported a failure{hint}")
     return FAILED if result.is_error else DONE
 
 
-def _print(session: Session, result: ToolResult) -> None:
+# -- before ----------------------------------------------------------------------------------------
+
+
+async def _list_tools(session: Session, tooling: Tooling, timeout: float | None) -> list[Tool]:
+    """The server's tools; none where it cannot say. The call's own limit holds for this too."""
+    import anyio
+
+    from toolpost.errors import RequestTimeout, ServerError
+
+    with anyio.move_on_after(timeout):
+        try:
+            tools = await tooling.list_tools()
+        except ServerError as error:
+            session.talk.say(f"note: the arguments are sent unchecked: {one_line(str(error))}")
+            return []
+        session.remember_tools(tooling.name(), [each.name for each in tools])
+        return tools
+    raise RequestTimeout(f"tooling {tooling.name()!r}: list_tools: no answer within {timeout:g} s")
+
+
+def _fitting(
+    session: Session, listed: Tool | None, tooling: str, given: str | list[Word]
+) -> str | JsonObject:
+    """The arguments, in the types of the schema, once it is clear that they fit it.
+
+    Raises:
+        UsageError: They do not.
+    """
+    from toolpost.cli.arguments import build, parsed
+    from toolpost.cli.fitting import UnusableSchema, problems
+    from toolpost.cli.input_schema import InputSchema
+    from toolpost.errors import UsageError
+
+    schema: Any = {} if listed is None else listed.input_schema
+    arguments = given if isinstance(given, str) else build(given, InputSchema(schema))
+    if listed is None:
+        return arguments
+    try:
+        found = problems(parsed(arguments) if isinstance(arguments, str) else arguments, schema)
+    except UnusableSchema as error:
+        session.talk.say(f"note: the arguments are sent unchecked: the schema of {listed.name!r}: {error}")
+        return arguments
+    if found:
+        lines = f" {found[0]}" if len(found) == 1 else "\n  ".join(["", *found])
+        raise UsageError(f"tooling {tooling!r}: tool {listed.name!r} was not called:{lines}")
+    return arguments
+
+
+def _hint(tool: str, tools: Sequence[Tool]) -> str:
+    """What to do about a tool that the server does not list, should it not know it either."""
+    from toolpost.config.problems import nearest
+
+    if not tools:
+        return ""
+    names = nearest(tool, [each.name for each in tools]).split(", ")
+    more = "" if len(names) <= _HINTED else f", … ({len(names)}; `toolpost tools` lists them)"
+    return f"\n  (the server lists no such tool; nearest first: {', '.join(names[:_HINTED])}{more})"
+
+
+async def _answer(
+    tooling: Tooling, tool: str, arguments: str | JsonObject, timeout: float | None, hint: str
+) -> ToolResult:
+    from toolpost.errors import ServerError, ToolpostError
+
+    try:
+        return await tooling.call_tool_blocking(tool, arguments, timeout=timeout)
+    except ServerError as error:
+        raise ToolpostError(f"{error}{hint}") from None
+
+
+# -- after -----------------------------------------------------------------------------------------
+
+
+def _print(session: Session, result: ToolResult, target: str | None) -> None:
+    from toolpost.cli.saving import parts_of
+
     if result.value:
         write_line(result.value)
     others = [str(block.get("type")) for block in result.content if block.get("type") != "text"]
-    if others:
+    saved = 0 if target is None else len(parts_of(result.content))
+    if len(others) > saved:
         blocks = "a block that is" if len(others) == 1 else f"{len(others)} blocks that are"
-        session.talk.say(f"not shown: {blocks} no text ({', '.join(others)}); --json shows everything")
-    if result.is_error:
-        session.fail(f"tool {result.name!r} reported a failure")
+        what = "--json shows everything" if saved else "-o saves, --json shows everything"
+        session.talk.say(f"not shown: {blocks} no text ({', '.join(others)}); {what}")
 
 
-# -- arguments -------------------------------------------------------------------------------------
+def _save(session: Session, result: ToolResult, target: str) -> None:
+    from toolpost.cli.saving import parts_of, save
 
-
-def given_arguments(words: Sequence[str], *, config_is_stdin: bool) -> str | dict[str, str]:
-    """What the command line gives: the JSON text of an object, or texts by key.
-
-    Raises:
-        UsageError: It is neither.
-    """
-    match words:
-        case ["-"]:
-            if config_is_stdin:
-                _refuse("standard input holds the config (-c -) and cannot hold the arguments too")
-            return _read_stdin()
-        case [text] if text.lstrip().startswith("{"):
-            return text
-        case _:
-            return _by_key(words)
-
-
-def _text(word: str) -> str:
-    """A word of the command line as UTF-8, which it is also where the locale says otherwise."""
-    try:
-        return os.fsencode(word).decode()
-    except UnicodeError:
-        _refuse(f"argument {word!r} is not UTF-8")
-
-
-def _by_key(words: Sequence[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            _refuse(f"argument {word!r} is not key=value; or give one JSON object, or - for one on stdin")
-        if key in pairs:
-            _refuse(f"argument {key!r} is given twice")
-        pairs[key] = value
-    return pairs
-
-
-def _read_stdin() -> str:
-    try:
-        return sys.stdin.buffer.read().decode()
-    except (OSError, ValueError, AttributeError) as error:
-        _refuse(f"standard input holds no arguments: {error}")
-
-
-async def _typed(tooling: Tooling, tool: str, given: Mapping[str, str]) -> JsonObject:
-    """The arguments as JSON. The server is asked for its schema only where that decides something."""
-    if not any(_is_json(value) for value in given.values()):
-        return dict(given)
-    schemas = [each.input_schema for each in await tooling.list_tools() if each.name == tool]
-    properties = _table(schemas[0].get("properties")) if schemas else {}
-    return {key: typed_value(value, properties.get(key)) for key, value in given.items()}
-
-
-def typed_value(text: str, schema: Any) -> Json:
-    """A text as the JSON value that it reads as, unless the schema wants a string there."""
-    if not _is_json(text):
-        return text
-    value = _parsed(text)
-    types = _types(schema)
-    if "string" in types and (isinstance(value, str) or not _type_names(value) & types):
-        return text
-    return value
-
-
-def _types(schema: Any) -> set[str]:
-    """The types that a schema names, its alternatives included; empty where it leaves that open."""
-    table = _table(schema)
-    named = table.get("type")
-    found = {named} if isinstance(named, str) else set(map(str, _list(named)))
-    for each in (*_list(table.get("anyOf")), *_list(table.get("oneOf"))):
-        found |= _types(each)
-    return found
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _type_names(value: Json) -> set[str]:
-    match value:
-        case None:
-            return {"null"}
-        case bool():
-            return {"boolean"}
-        case int():
-            return {"integer", "number"}
-        case float():
-            return {"number"}
-        case str():
-            return {"string"}
-        case list():
-            return {"array"}
-        case _:
-            return {"object"}
-
-
-def _is_json(text: str) -> bool:
-    try:
-        _parsed(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _parsed(text: str) -> Json:
-    return json.loads(text, parse_constant=_no_json)
-
-
-def _no_json(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _refuse(text: str) -> NoReturn:
-    from toolpost.errors import UsageError
-
-    raise UsageError(text)
+    parts = parts_of(result.content)
+    for file in save(parts, target, result.name):
+        session.talk.say(f"saved {file}")
+    if not parts:
+        session.talk.say("nothing to save: the result holds no image, audio or embedded resource")

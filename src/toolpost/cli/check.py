@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
     from toolpost.model import JsonObject
 
 
+EXAMPLES = """
+Examples:
+
+toolpost check
+
+toolpost check --connect
+
+toolpost check --connect --json | jq '.toolings | map_values(.error)'
+"""
+
+
 def check(
     ctx: typer.Context,
     connect: Annotated[bool, typer.Option("--connect", help="Connect to every server too.")] = False,
@@ -26,7 +40,10 @@ def check(
     verbose: VerboseOption = 0,
     log_level: LevelOption = None,
 ) -> None:
-    """Check the config and show what is in it."""
+    """Check the config and show what is in it.
+
+    --connect asks every server, side by side: what it is, what it can do, how long it took.
+    """
     Session.of(ctx, config, verbose, log_level).finish(
         lambda session: _check(session, connect=connect, as_json=as_json)
     )
@@ -36,13 +53,17 @@ def _check(session: Session, *, connect: bool, as_json: bool) -> int:
     from toolpost.secret import mask_json
 
     document = _described(session.config())
-    if connect:
-        run_to_end(lambda: _connect_all(session, document["toolings"]))
+    is_live = connect and not as_json and sys.stdout.isatty() and bool(document["toolings"])
+    if is_live:
+        write(_heading(mask_json(document)))
+        run_to_end(lambda: _connect_live(session, document["toolings"]))
+    elif connect:
+        run_to_end(lambda: _connect_all(session, document["toolings"], news=_nothing))
     document = mask_json(document)
     if as_json:
         write_json(document)
     else:
-        write(_for_people(document))
+        write(_agents(document) if is_live else _for_people(document))
     failed = [name for name, tooling in document["toolings"].items() if "error" in tooling]
     if failed and not as_json:
         session.fail(f"{len(failed)} of {len(document['toolings'])} toolings cannot be used")
@@ -78,26 +99,55 @@ def _agent(agent: AgentConfig, folder: Path) -> JsonObject:
 # -- whether the servers answer --------------------------------------------------------------------
 
 
-async def _connect_all(session: Session, toolings: dict[str, JsonObject]) -> int:
+async def _connect_live(session: Session, toolings: dict[str, JsonObject]) -> int:
+    from toolpost.cli.overview import live
+    from toolpost.secret import mask_json
+
+    shown: dict[str, JsonObject] = dict(toolings)
+
+    def news() -> None:
+        shown.update({name: mask_json(each) for name, each in toolings.items()})
+        draw()
+
+    with live(session, shown) as draw:
+        return await _connect_all(session, toolings, news=news)
+
+
+async def _connect_all(session: Session, toolings: dict[str, JsonObject], *, news: Callable[[], None]) -> int:
     """Connect to all side by side, and add to each what came of it."""
     import anyio
 
     from toolpost.cli.house import open_house
 
-    async with open_house(session) as house, anyio.create_task_group() as tasks:
+    async def connect(name: str, tooling: JsonObject) -> None:
+        await _connect(session, house, name, tooling)
+        news()
+
+    async with (
+        open_house(session, shows_dials=news is _nothing) as house,
+        anyio.create_task_group() as tasks,
+    ):
         for name, tooling in toolings.items():
-            tasks.start_soon(_connect, house, name, tooling)
+            tasks.start_soon(connect, name, tooling)
     return DONE
 
 
-async def _connect(house: House, name: str, tooling: JsonObject) -> None:
+def _nothing() -> None: ...
+
+
+async def _connect(session: Session, house: House, name: str, tooling: JsonObject) -> None:
     from toolpost.errors import ToolpostError
 
+    start = time.perf_counter()
     try:
-        tooling.update(await house.describe(name))
+        described = await house.describe(name)
         handle = house.tooling(name)
-        tooling["tools"] = len(await handle.list_tools())
-        tooling["resources"] = len(await handle.list_resources())
+        tools = await handle.list_tools()
+        resources = await handle.list_resources()
+        took = round((time.perf_counter() - start) * 1000)
+        counts = {"tools": len(tools), "resources": len(resources), "milliseconds": took}
+        tooling.update(described | counts)
+        session.remember_tools(name, [each.name for each in tools])
     except ToolpostError as error:
         tooling["error"] = str(error)
     except Exception as error:  # of a kind that is not ours; the others are still told of
@@ -108,40 +158,24 @@ async def _connect(house: House, name: str, tooling: JsonObject) -> None:
 
 
 def _for_people(document: JsonObject) -> str:
+    from toolpost.cli.overview import kind_of, told
+
     toolings: dict[str, JsonObject] = document["toolings"]
+    rows = [(name, kind_of(each), told(each)) for name, each in toolings.items()]
+    listed = f"\ntoolings\n{table(rows, indent=2)}\n" if rows else ""
+    return f"{_heading(document)}{listed}{_agents(document)}"
+
+
+def _heading(document: JsonObject) -> str:
+    return f"{document['config']}: good\n"
+
+
+def _agents(document: JsonObject) -> str:
     agents: dict[str, JsonObject] = document["agents"]
-    parts = [f"{document['config']}: good\n"]
-    if toolings:
-        rows = [(name, _kind(each), _server(each)) for name, each in toolings.items()]
-        parts.append(f"\ntoolings\n{table(rows, indent=2)}\n")
-    if agents:
-        rows = [
-            (name, each.get("script") or each.get("entry") or "", _grant(each))
-            for name, each in agents.items()
-        ]
-        parts.append(f"\nagents\n{table(rows, indent=2)}\n")
-    return "".join(parts)
-
-
-def _kind(tooling: JsonObject) -> str:
-    transport = tooling.get("transport")
-    return f"{tooling['kind']} ({transport})" if transport else str(tooling["kind"])
-
-
-def _server(tooling: JsonObject) -> str:
-    if "error" in tooling:
-        return f"FAILED: {' '.join(str(tooling['error']).split())}"
-    if "tools" not in tooling:
-        return ""
-    counts = f"{_count(tooling['tools'], 'tool')}, {_count(tooling['resources'], 'resource')}"
-    if "protocol" not in tooling:
-        return counts
-    server = f"{tooling.get('server') or 'a server'} {tooling.get('version') or ''}".rstrip()
-    return f"{server}, protocol {tooling['protocol']}, {counts}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    rows = [
+        (name, each.get("script") or each.get("entry") or "", _grant(each)) for name, each in agents.items()
+    ]
+    return f"\nagents\n{table(rows, indent=2)}\n" if rows else ""
 
 
 def _grant(agent: JsonObject) -> str:

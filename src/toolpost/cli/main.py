@@ -18,8 +18,11 @@ def main() -> NoReturn:
     interrupts.install()
     try:
         _make_streams_safe()
+        from toolpost.cli import completion
         from toolpost.cli.app import app
 
+        if completion.VARIABLE in os.environ:
+            completion.prepare()
         app(prog_name="toolpost")
     except KeyboardInterrupt:
         sys.exit(interrupts.STATUS)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from toolpost.cli import names
+
 
 class LogLevel(StrEnum):
     """What `--log-level` accepts."""
@@ -49,6 +51,45 @@ VersionOption = Annotated[
     bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+ToolingArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME",
+        help="A tooling of the config; left out with --stdio or --http.",
+        autocompletion=names.complete_tooling,
+        show_default=False,
+    ),
+]
+StdioOption = Annotated[
+    str | None,
+    typer.Option(metavar="COMMAND", help="Use this server, of no config: its command line."),
+]
+HttpOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Use the server at this address, of no config.")
+]
+TokenEnvOption = Annotated[
+    str | None,
+    typer.Option(metavar="VAR", help="With --http: the environment variable that holds its token."),
+]
+PassEnvOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="VAR", help="With --stdio: a variable to pass on to the server; repeat for more."),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="PATH", show_default=False, help="Save to this file or folder."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direct:
+    """A server that the command line itself names."""
+
+    stdio: str | None = None
+    http: str | None = None
+    token_env: str | None = None
+    pass_env: list[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from toolpost.trace.log import Trace
 
 
+EXAMPLES = """
+Examples:
+
+toolpost run
+
+toolpost run -c night.toml --json > trace.jsonl
+"""
+
+
 def run(
     ctx: typer.Context,
     as_json: JsonOption = False,
@@ -47,7 +56,7 @@ def _run(session: Session) -> int:
     from toolpost.host.host import run_async
 
     _print_by_line()
-    return _told(session, asyncio.run(run_async(session.config())))
+    return _told(session, asyncio.run(run_async(session.config(), handle_signals=True)))
 
 
 def _run_traced(session: Session) -> int:
@@ -63,7 +72,7 @@ def _run_traced(session: Session) -> int:
             assert task is not None
             # nobody reads the trace any more: end the run, as for any program on a pipe
             live.on_lost = lambda: void(loop.call_soon_threadsafe(task.cancel))
-            return await run_async(config, on_trace=live.start)
+            return await run_async(config, on_trace=live.start, handle_signals=True)
 
         try:
             report = asyncio.run(run_and_write())
@@ -140,7 +149,9 @@ class _LiveTrace:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        # an interrupt that came before `close` waited: no other would end the waiting
+        self._closed = self._closed or isinstance(error, KeyboardInterrupt)
         self.close()
 
     def start(self, trace: Trace) -> None:

@@ -6,13 +6,13 @@ Session.of(ctx, …).finish(command)   # and every expected error becomes one sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from toolpost.cli import interrupts
-from toolpost.cli.options import LogLevel, Shared
+from toolpost.cli.options import Direct, LogLevel, Shared
 from toolpost.cli.terminal import OutputLost, Talk, printable
 
 if TYPE_CHECKING:
@@ -24,17 +24,25 @@ DONE, FAILED, MISUSED = 0, 1, 2
 class Session:
     """What a command works with."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, direct: Direct | None = None) -> None:
         self._shared = shared
+        self._direct = direct or Direct()
         self.talk = Talk()
         self._loaded: Config | None = None
         """Kept to the end: secrets are masked while they live."""
 
     @classmethod
-    def of(cls, ctx: typer.Context, config: str | None, verbose: int, log_level: LogLevel | None) -> Session:
+    def of(
+        cls,
+        ctx: typer.Context,
+        config: str | None,
+        verbose: int,
+        log_level: LogLevel | None,
+        direct: Direct | None = None,
+    ) -> Session:
         """With the shared options from before the command and after it."""
         before = ctx.obj if isinstance(ctx.obj, Shared) else Shared()
-        return cls(before.then(config=config, verbose=verbose, log_level=log_level))
+        return cls(before.then(config=config, verbose=verbose, log_level=log_level), direct)
 
     @property
     def reads_stdin(self) -> bool:
@@ -48,13 +56,49 @@ class Session:
             ConfigError: It cannot be used.
         """
         if self._loaded is None:
-            from toolpost.config import load_config
             from toolpost.secret import get_logger
 
-            self._loaded = load_config(self._shared.config)
+            self._loaded = self._load()
             for warning in self._loaded.warnings:
                 get_logger("toolpost.config").warning("%s", warning)
         return self._loaded
+
+    def target(self, words: Sequence[str | None]) -> tuple[str, list[str]]:
+        """The tooling that the words of the command line start with, or that its options make; and the rest.
+
+        Loads nothing: `check_tooling` does.
+
+        Raises:
+            UsageError: There is none, or the options contradict each other.
+        """
+        from toolpost.cli.direct import name_of
+        from toolpost.errors import UsageError
+
+        given = [each for each in words if each is not None]
+        if (name := name_of(self._direct)) is not None:
+            if self._shared.config is not None:
+                raise UsageError(f"--{name} names a server of no config; leave -c/--config out")
+            return name, given
+        if not given:
+            raise UsageError(
+                "NAME is missing: a tooling of the config (`toolpost check` shows them);"
+                " or give a server with --stdio 'COMMAND'"
+            )
+        return given[0], given[1:]
+
+    def only_target(self, word: str | None) -> str:
+        """The tooling of a command that takes nothing else; it is in the config.
+
+        Raises:
+            UsageError: There is none, or none of that name.
+        """
+        from toolpost.errors import UsageError
+
+        name, rest = self.target([word])
+        if rest:
+            raise UsageError(f"{rest[0]!r} is one word too many: --{name} names the server already")
+        self.check_tooling(name)
+        return name
 
     def check_tooling(self, name: str) -> None:
         """Look a name up.
@@ -69,6 +113,25 @@ class Session:
         if name not in config.tooling:
             known = nearest(name, config.tooling)
             raise UsageError(f"{config.label} has no tooling {name!r}; it has: {known}")
+
+    def remember_tools(self, tooling: str, tools: Iterable[str]) -> None:
+        """Keep the names of a configured tooling's tools, which completion offers then."""
+        from toolpost.cli import names
+        from toolpost.cli.direct import name_of
+        from toolpost.secret import mask
+
+        if name_of(self._direct) is None and not self.reads_stdin:
+            names.remember(self._shared.config, tooling, (each for each in tools if mask(each) == each))
+
+    def _load(self) -> Config:
+        import os
+
+        from toolpost.cli.direct import config_of, name_of
+        from toolpost.config import load_config
+
+        if name_of(self._direct) is None:
+            return load_config(self._shared.config)
+        return config_of(self._direct, os.environ)
 
     def finish(self, command: Callable[[Session], int]) -> NoReturn:
         """Run the command and exit with its status."""

@@ -47,10 +47,29 @@ def write_line(text: str) -> None:
     write(text if text.endswith("\n") else f"{text}\n")
 
 
-def write_json(value: Any) -> None:
-    """Write one JSON document, indented for people who look."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    write_line(text if encodable(text, sys.stdout) else json.dumps(value, indent=2))
+def write_bytes(data: bytes) -> None:
+    """Write bytes as they are, and flush.
+
+    Raises:
+        OutputLost: They cannot be written.
+    """
+    try:
+        sys.stdout.flush()
+        _write_bytes(sys.stdout.buffer, data)
+    except OSError as error:
+        _abandon(sys.stdout)
+        raise OutputLost(error) from None
+
+
+def write_json(value: Any, *, indent: int | None = 2) -> None:
+    """Write one JSON document, indented for people who look; on one line with `indent=None`."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    write_line(text if encodable(text, sys.stdout) else json.dumps(value, indent=indent))
+
+
+def width() -> int | None:
+    """How wide standard output is; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def encodable(text: str, stream: TextIO) -> bool:
@@ -65,8 +84,11 @@ def encodable(text: str, stream: TextIO) -> bool:
 def _write_all(stream: Any, text: str) -> None:
     """Write to the bytes below: under PYTHONUNBUFFERED a text stream loses what the system did not take."""
     stream.flush()
-    binary = stream.buffer
-    rest = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
+    _write_bytes(stream.buffer, text.encode(stream.encoding, stream.errors or "strict"))
+
+
+def _write_bytes(binary: Any, data: bytes) -> None:
+    rest = memoryview(data)
     while rest:
         rest = rest[binary.write(rest) :]
     binary.flush()
@@ -90,8 +112,9 @@ class Talk:
         self._progress = ""
         self.is_terminal = sys.stderr.isatty()
         dumb = os.environ.get("TERM") in (None, "", "dumb")
-        self._moves = self.is_terminal and not dumb
-        self._colours = self._moves and not os.environ.get("NO_COLOR")
+        self.moves = self.is_terminal and not dumb
+        """Whether a line can be taken away again."""
+        self._colours = self.moves and not os.environ.get("NO_COLOR")
 
     def say(self, text: str) -> None:
         """Write lines that stay."""
@@ -102,7 +125,7 @@ class Talk:
 
     def progress(self, text: str) -> None:
         """Show what is being waited for, on a terminal only; an empty text takes it away."""
-        if self._moves:
+        if self.moves:
             with self._lock:
                 self._erase()
                 self._progress = printable(text)
@@ -141,10 +164,10 @@ def table(rows: Sequence[tuple[str, ...]], *, indent: int = 0) -> str:
     """Aligned columns for people. On a terminal the last one is wrapped; on a pipe a row is a line."""
     if not rows:
         return ""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    cleaned = [tuple(_one_line(cell) for cell in row) for row in rows]
+    columns = width()
+    cleaned = [tuple(one_line(cell) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*cleaned, strict=True))[:-1]]
-    return "\n".join(line for row in cleaned for line in _row(row, widths, indent, width))
+    return "\n".join(line for row in cleaned for line in _row(row, widths, indent, columns))
 
 
 def _row(row: tuple[str, ...], widths: Sequence[int], indent: int, width: int | None) -> Iterator[str]:
@@ -167,6 +190,7 @@ def _row(row: tuple[str, ...], widths: Sequence[int], indent: int, width: int | 
 _NARROW = 20
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The first line that is not empty, printable."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return printable(first).replace("\t", " ")
