@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
+import pytest
 
 from tests import real
 from toolpost import OpenHost, open_host
@@ -116,6 +119,23 @@ async def until(condition: Callable[[], T]) -> T:
         while not (value := condition()):  # noqa: ASYNC110  # what happens elsewhere sets no event
             await anyio.sleep(0.005)
         return value
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """The loop's clock, which a test can put forward."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        real, self._ahead = loop.time, 0.0
+        monkeypatch.setattr(loop, "time", lambda: real() + self._ahead)
+
+    async def advance(self, seconds: float) -> None:
+        self._ahead += seconds
+        for _ in range(20):  # the timers fire, and what they cancel comes to its end
+            await anyio.lowlevel.checkpoint()
 
 
 # -- processes -------------------------------------------------------------------------------------

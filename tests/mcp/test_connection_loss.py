@@ -231,14 +231,58 @@ async def test_a_subscription_ends_with_the_error_when_the_server_does_not_come_
     assert "gone for good" in error.text
 
 
-async def test_a_server_that_dies_of_every_subscription_is_restarted_ever_more_slowly(
+@pytest.mark.parametrize(
+    ("mode", "protocol"),
+    [
+        ("dies_over_subscription", "2025-11-25"),
+        ("dies_over_subscription", "2026-07-28"),
+        ("gone_after_handshake", "2025-11-25"),
+    ],
+)
+async def test_a_server_that_dies_over_the_first_subscription_twice_ends_it_with_the_error(
+    mode: str, protocol: str, waits: list[float], tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with host(odd(mode, log=log, protocol=protocol)) as opened:
+        it = opened.tooling.get("it")
+        first, second = await it.subscribe_resource("odd://one"), await it.subscribe_resource("odd://one")
+        with anyio.fail_after(20):
+            errors = await events_of(opened, [first, second])
+
+        assert not it.is_open(first)
+        assert not it.is_open(second)
+    for error in errors.values():
+        assert isinstance(error, Error)
+        assert "'it': subscribe_resource 'odd://one': the connection was lost" in error.text
+        assert "exited with status 1" in error.text
+    assert len(said(log, "pid")) == 2
+    assert waits == [0.1]
+
+
+async def test_a_list_subscription_that_a_server_dies_over_ends_with_the_error_too(
     waits: list[float], tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    async with host(odd("leave_after_handshake", log=log, protocol="2025-11-25")) as opened:
+    async with host(odd("dies_over_subscription", log=log)) as opened:
+        it = opened.tooling.get("it")
+        with anyio.fail_after(20):
+            error = await event_of(opened, await it.subscribe_resource_list())
+
+    assert isinstance(error, Error)
+    assert "'it': subscribe_resource_list: the connection was lost" in error.text
+    assert len(said(log, "pid")) == 2
+    assert waits == [0.1]
+
+
+async def test_a_server_that_leaves_after_every_subscription_is_restarted_ever_more_slowly(
+    waits: list[float], tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with host(odd("leaves_once_subscribed", log=log, protocol="2025-11-25")) as opened:
         it = opened.tooling.get("it")
         subscription = await it.subscribe_resource("odd://one")
         await until(lambda: len(waits) >= 5)
+        assert it.is_open(subscription)
         await it.unsubscribe_resource(subscription)
 
     assert waits[:5] == [0.1, 0.2, 0.4, 0.8, 1.6]

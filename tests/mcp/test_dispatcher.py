@@ -8,7 +8,7 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mcp.shared import dispatcher as sdk
 from mcp.shared.exceptions import MCPError
 
+from toolpost.mcp import dispatcher
 from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
 from toolpost.mcp.process import LineBuffer
 
@@ -355,6 +356,38 @@ async def test_an_answer_that_comes_after_its_request_was_given_up_is_passed_ove
         assert await it.answered(lambda id: result(id, "own")) == {"value": "own"}
 
 
+async def test_late_answers_are_not_counted_as_foreign() -> None:
+    async with wire() as it:
+        for _ in range(3):
+            with pytest.raises(MCPError):
+                await it.dispatcher.send_raw_request("ask", None, {"timeout": 0})
+        async with anyio.create_task_group() as tasks:
+            options: sdk.CallOptions = {"request_id": "own"}
+            tasks.start_soon(it.dispatcher.send_raw_request, "ask", None, options)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        ids = [each["id"] for each in it.line.sent if each["method"] == "ask"]
+        for id in ids:
+            it.line.take(result(id, "late"))
+        it.line.take(result(str(ids[0]), "late, and as a string"))
+
+        assert len(ids) == 4
+        assert it.dispatcher.unmatched == 0
+        it.line.take(result(99, "foreign"))
+        assert it.dispatcher.unmatched == 1
+
+
+async def test_of_the_requests_that_were_given_up_the_last_are_remembered() -> None:
+    async with wire() as it:
+        for _ in range(300):
+            with pytest.raises(MCPError):
+                await it.dispatcher.send_raw_request("ask", None, {"timeout": 0})
+        for id in (45, 44):
+            it.line.take(result(id, "late"))
+
+    assert it.dispatcher.unmatched == 1
+
+
 # -- order and pressure ----------------------------------------------------------------------------
 
 
@@ -538,6 +571,90 @@ async def test_a_request_that_is_cancelled_before_its_task_started_is_not_answer
 
     assert served == []
     assert it.line.sent == []
+
+
+def ping(id: object) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": "ping"}
+
+
+async def pong(context: Any, method: str, params: Any) -> dict[str, Any]:
+    return {}
+
+
+async def test_a_server_that_does_not_read_is_answered_when_it_does() -> None:
+    async with wire() as it:
+        it.serve = pong
+        it.line.writable.clear()
+        for id in range(3):
+            it.line.take(ping(id))
+        await anyio.wait_all_tasks_blocked()
+        assert it.line.sent == []
+
+        it.line.fills_after = 2
+        it.line.writable.set()
+        await anyio.wait_all_tasks_blocked()
+        assert [each["id"] for each in it.line.sent] == [0, 1]
+
+        it.line.fills_after = math.inf
+        it.line.writable.set()
+        await anyio.wait_all_tasks_blocked()
+    assert it.line.sent == [{"jsonrpc": "2.0", "id": id, "result": {}} for id in range(3)]
+
+
+@pytest.mark.parametrize("ids", [range(5000), [7] * 5000], ids=["many ids", "one id"])
+async def test_of_a_server_that_asks_and_does_not_read_only_so_many_requests_are_held(
+    ids: Sequence[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    served = 0
+
+    async def serve(context: Any, method: str, params: Any) -> dict[str, Any]:
+        nonlocal served
+        served += 1
+        return {}
+
+    async with wire() as it:
+        it.serve = serve
+        it.line.writable.clear()
+        for id in ids:
+            it.line.take(ping(id))
+        await anyio.wait_all_tasks_blocked()
+        assert served == dispatcher.MAX_SERVED
+        assert it.line.sent == []
+
+        it.line.writable.set()
+        await anyio.wait_all_tasks_blocked()
+        assert len(it.line.sent) == dispatcher.MAX_SERVED
+
+        it.line.take(ping("after"))  # there is room again
+        await anyio.wait_all_tasks_blocked()
+        assert it.line.sent[-1] == {"jsonrpc": "2.0", "id": "after", "result": {}}
+
+    assert [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING] == [
+        "the server has 1024 requests open; further ones are refused"
+    ]
+
+
+async def test_a_request_too_many_of_a_server_that_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "MAX_SERVED", 2)
+    async with wire() as it:
+
+        async def never(context: Any, method: str, params: Any) -> dict[str, Any]:
+            await anyio.sleep_forever()
+            return {}
+
+        it.serve = never
+        for id in range(3):
+            it.line.take(ping(id))
+        await anyio.wait_all_tasks_blocked()
+        assert [(each["id"], each["error"]["code"]) for each in it.line.sent] == [(2, -32000)]
+
+        it.line.take({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}})
+        await anyio.wait_all_tasks_blocked()
+        it.serve = pong
+        it.line.take(ping(3))
+        await anyio.wait_all_tasks_blocked()
+
+    assert it.line.sent[1:] == [{"jsonrpc": "2.0", "id": 3, "result": {}}]
 
 
 async def test_a_cancelled_notification_cannot_cancel_our_own_request() -> None:

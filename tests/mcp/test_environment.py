@@ -5,21 +5,31 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
-from tests.mcp.support import event_of, host, odd
+from tests.mcp.support import Table, event_of, host, odd, until
 from toolpost import (
     ConnectFailed,
     ConnectionLost,
     Error,
+    Handlers,
     OpenHost,
+    RequestTimeout,
+    ResourceNotFound,
     ResourceUpdated,
     ServerError,
+    ToolpostError,
     ToolResult,
+    Unsupported,
 )
+from toolpost.mcp.dispatcher import LineClosed
 from toolpost.mcp.environment import PASSED_ON, server_environment
+from toolpost.mcp.faults import NotSent
+from toolpost.mcp.malformed import WithoutInput
 from toolpost.mcp.params import McpParams
 from toolpost.secret import Secret
 
@@ -65,6 +75,18 @@ def test_anything_else_is_not(name: str) -> None:
 
 def test_inherit_env_true_passes_everything_on() -> None:
     assert passed({"inherit_env": True}, {"A": "1", "B": "2"}) == {"A": "1", "B": "2"}
+
+
+@pytest.mark.parametrize(
+    "name", ["TOOLPOST__TOOLING__OTHER__AUTH_TOKEN", "toolpost__tooling__other__auth_token", "TOOLPOST__X"]
+)
+def test_the_layer_of_the_config_is_passed_on_only_where_it_is_named(name: str) -> None:
+    """It may hold the secrets of other toolings."""
+    environ = {name: "of another", "TOOLPOST_HOME": "/", "HOME": "/"}
+
+    assert passed({"inherit_env": True}, environ) == {"TOOLPOST_HOME": "/", "HOME": "/"}
+    assert passed({}, environ) == {"HOME": "/"}
+    assert passed({"inherit_env": [name]}, environ) == {name: "of another", "HOME": "/"}
 
 
 def test_inherit_env_with_names_passes_those_on_too() -> None:
@@ -141,6 +163,147 @@ async def test_a_secret_that_the_server_writes_wherever_it_can_is_masked(
         assert trace_of_it in said
     assert "*** is not enough" in errors[0]
     assert "dying of ***" in errors[3]
+
+
+async def test_a_secret_in_what_the_agent_asks_for_is_masked_in_every_error(
+    debug: pytest.LogCaptureFixture,
+) -> None:
+    """A name and a URI are the agent's own, and an error's text may go to a log of its own."""
+    uri = f"odd://{LEAK}"
+    errors: list[ToolpostError] = []
+
+    async def fails(kind: type[ToolpostError], use: Awaitable[object]) -> None:
+        with pytest.raises(kind) as caught:
+            await use
+        assert type(caught.value) is kind
+        errors.append(caught.value)
+
+    async def subscribe(opened: OpenHost) -> None:
+        backend: Any = opened.tooling.get("it")._backend  # pyright: ignore[reportPrivateUsage]: unmasked again
+        async with backend.subscribe_resource(uri) as changes:
+            await anext(changes)
+
+    given: Table = {"env": {"LEAK": LEAK}}
+    async with host(odd("leaky", **given, exclude_tools=["not-*"])) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        await fails(Unsupported, it.call_tool_blocking(f"not-{LEAK}"))
+        await fails(ServerError, it.call_tool_blocking(f"unknown-{LEAK}"))
+        await fails(ServerError, it.call_tool_blocking(f"malformed{LEAK}"))
+        await fails(ServerError, it.read_resource(uri))
+        await fails(ServerError, it.request(f"odd/{LEAK}"))
+        await fails(RequestTimeout, it.call_tool_blocking(f"hold{LEAK}", timeout=0.01))
+        await fails(ConnectionLost, it.call_tool_blocking(f"die{LEAK}"))
+    async with host(odd("bare", **given)) as opened:
+        it = opened.tooling.get("it")
+        await fails(Unsupported, it.call_tool_blocking(LEAK))
+        await fails(Unsupported, it.read_resource(uri))
+        await fails(Unsupported, subscribe(opened))
+    async with host(odd("silent", **given)) as opened:
+        late = opened.tooling.get("it").call_tool_blocking(LEAK, timeout=0.01)
+        await fails(RequestTimeout, late)
+    async with host(odd("not_found", **given)) as opened:
+        await fails(ResourceNotFound, opened.tooling.get("it").read_resource(uri))
+    for protocol in ("2025-11-25", "2026-07-28"):
+        async with host(odd("dies_over_subscription", **given, protocol=protocol)) as opened:
+            await fails(ConnectionLost, subscribe(opened))
+        async with host(odd("refuses_subscription", **given, protocol=protocol)) as opened:
+            await fails(ServerError, subscribe(opened))
+        table = odd("ignores_subscription", **given, protocol=protocol, request_timeout_secs=0.2)
+        async with host(table) as opened:
+            await fails(RequestTimeout, subscribe(opened))
+
+    assert len(errors) == 18
+    assert all("***" in str(each) for each in errors)
+    assert_masked("\n".join(f"{each} {each!r} {each.args!r}" for each in errors))
+    assert_masked(debug.text)
+
+
+async def test_a_request_that_was_never_sent_is_told_masked() -> None:
+    async with host(odd(env={"LEAK": LEAK})) as opened:
+        await opened.tooling.get("it").list_tools()
+        # it is sent again, so it takes two connections that are dead at the right moment to see it
+        backend: Any = opened.tooling.get("it")._backend  # pyright: ignore[reportPrivateUsage]
+        peer = await backend._connection.ready()
+        error = peer.translate(LineClosed(written=False), f"read_resource {LEAK!r}")
+
+    assert isinstance(error, NotSent)
+    assert "read_resource '***': the connection was down: the server " in str(error)
+
+
+START_FAILURES: dict[str, dict[str, Any]] = {
+    "not found": {"command": f"no-such-{LEAK.replace('/', '')}"},
+    "no folder": {"cwd": f"/no/such/{LEAK}"},
+    "not executable": {"command": "/etc/passwd", "cwd": f"/{LEAK}/.."},
+}
+
+
+@pytest.mark.parametrize("keys", START_FAILURES.values(), ids=START_FAILURES)
+async def test_a_secret_in_how_a_server_is_started_is_masked_where_that_fails(
+    keys: dict[str, Any], debug: pytest.LogCaptureFixture
+) -> None:
+    secrets = {"LEAK": LEAK, "WITHOUT_SLASH": LEAK.replace("/", "")}
+    async with host(odd(env=secrets) | keys) as opened:
+        with pytest.raises(ConnectFailed) as caught:
+            await opened.tooling.get("it").list_tools()
+
+    assert_masked(str(caught.value))
+    assert_masked(everything_said(debug, opened))
+
+
+@pytest.mark.parametrize("path", ["/short", f"/opt/{LEAK}/bin:/usr/local/bin"])
+async def test_a_path_that_env_gives_is_not_shown_when_a_command_is_not_found(
+    path: str, debug: pytest.LogCaptureFixture
+) -> None:
+    async with host(odd(env={"PATH": path}) | {"command": "no-such-command"}) as opened:
+        with pytest.raises(ConnectFailed, match="'no-such-command' was not found") as caught:
+            await opened.tooling.get("it").list_tools()
+
+    assert "on the PATH that `env` gives" in str(caught.value)
+    for part in path.split(":"):
+        assert part not in str(caught.value)
+        assert part not in everything_said(debug, opened)
+
+
+async def test_a_secret_in_a_malformed_notification_is_masked(debug: pytest.LogCaptureFixture) -> None:
+    """What is wrong with it is quoted by pydantic, which cuts a long value in its middle."""
+    async with host(odd("leaky", env={"LEAK": LEAK})) as opened:
+        it = opened.tooling.get("it")
+        await it.call_tool_blocking("malformed_notification")
+        await until(lambda: debug.text.count("Failed to validate notification") == 2)
+
+    assert_masked(everything_said(debug, opened))
+
+
+async def test_a_secret_in_a_malformed_answer_of_a_handler_is_masked(debug: pytest.LogCaptureFixture) -> None:
+    async def wrong() -> Any:
+        return [f"x{LEAK}{'y' * 80}"]
+
+    async with host(odd("asks", env={"LEAK": LEAK}), Handlers(roots=wrong)) as opened:
+        await opened.tooling.get("it").call_tool_blocking("ask", {"requests": [{"method": "roots/list"}]})
+
+    assert "URL scheme should be 'file'" in debug.text or "for ListRootsResult" in debug.text
+    assert_masked(everything_said(debug, opened))
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_malformed_value_is_quoted_in_no_traceback(group: bool, debug: pytest.LogCaptureFixture) -> None:
+    """Wherever it stands: as the error, behind it, in a group, in the message."""
+    logger = logging.getLogger("tests.malformed")
+    WithoutInput.put_on(logger)
+    value = f"x{LEAK}{'y' * 80}"
+    try:
+        try:
+            TypeAdapter(int).validate_python(value)
+        except ValidationError as error:
+            logger.warning("wrong: %s", error)
+            raise (ExceptionGroup("more", [error]) if group else KeyError("a")) from error
+    except Exception:
+        logger.exception("failed")
+
+    assert "wrong: : Input should be a valid integer" in debug.text
+    assert debug.text.count("Input should be a valid integer") == (3 if group else 2)
+    assert LEAK[:9] not in debug.text
 
 
 async def test_a_secret_in_a_failing_handshake_is_masked(debug: pytest.LogCaptureFixture) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from tests.mcp.support import changing, host, odd, until
-from toolpost import ConfigError, Handlers, OpenHost, ServerError, UnknownTooling, open_host
+from tests.mcp.support import Clock, changing, event_of, host, kill, odd, received, said, until
+from toolpost import (
+    Handlers,
+    OpenHost,
+    RequestTimeout,
+    ServerError,
+    UsageError,
+    open_host,
+)
 from toolpost.model import JsonObject
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -188,8 +195,45 @@ async def test_a_slow_handler_holds_up_no_other_call() -> None:
             assert (await it.call_tool_blocking("echo", {"text": "on"})).value == "on"
 
 
+WRONG: dict[str, Any] = {
+    "a bare string": "file:///srv/data",
+    "bytes": b"file:///srv/data",
+    "a number": 7,
+    "a table": {"uri": "file:///srv/data"},
+    "a list of something else": [{"uri": "file:///srv/data"}],
+}
+
+
+@pytest.mark.parametrize("roots", WRONG.values(), ids=WRONG)
+def test_roots_that_are_no_list_of_uris_are_refused_at_once(roots: Any) -> None:
+    with pytest.raises(UsageError, match="roots must be a list of URIs, or a function"):
+        Handlers(roots=roots)
+
+
+@pytest.mark.parametrize("roots", [[], ["file:///srv/data"], ("file:///a", "file:///b"), roots, None])
+def test_roots_that_are_a_list_a_tuple_or_a_function_are_taken(roots: Any) -> None:
+    assert Handlers(roots=roots).roots == roots
+
+
+@pytest.mark.parametrize("what", ["sampling", "elicitation"])
+def test_a_handler_that_is_no_function_is_refused_at_once(what: str) -> None:
+    wrong: Any = {what: {"action": "accept"}}
+    with pytest.raises(UsageError, match=f"{what} must be a function, not dict"):
+        Handlers(**wrong)
+
+
+async def test_a_bare_string_from_the_function_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
+    async def wrong() -> Any:
+        return "file:///srv/data"
+
+    answer = await asked("roots", OLD, Handlers(roots=wrong))
+
+    assert answer == {"refused": -32603, "why": "Internal error"}
+    assert "roots must be a list of URIs" in caplog.text
+
+
 def test_handlers_for_a_tooling_that_is_not_there_are_an_error() -> None:
-    with pytest.raises((UnknownTooling, ConfigError), match="elsewhere"):
+    with pytest.raises(UsageError, match="elsewhere"):
         open_host({"tooling": {"it": odd()}}, handlers={"elsewhere": Handlers()})
 
 
@@ -254,20 +298,6 @@ async def test_data_that_is_no_text_is_logged_as_json(caplog: pytest.LogCaptureF
 # -- progress --------------------------------------------------------------------------------------
 
 
-class Clock:
-    """The loop's clock, which a test can put forward."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        loop = asyncio.get_running_loop()
-        real, self._ahead = loop.time, 0.0
-        monkeypatch.setattr(loop, "time", lambda: real() + self._ahead)
-
-    async def advance(self, seconds: float) -> None:
-        self._ahead += seconds
-        for _ in range(20):  # the timers fire, and what they cancel comes to its end
-            await anyio.lowlevel.checkpoint()
-
-
 async def reported(opened: OpenHost) -> None:
     """Make the running `progress` report once, and wait for the report to be here."""
     await opened.tooling.get("it").call_tool_blocking("step", timeout=1e6)
@@ -298,7 +328,8 @@ async def test_without_progress_the_clock_runs_out(monkeypatch: pytest.MonkeyPat
         await clock.advance(900)
         await clock.advance(200)
 
-        assert "no answer within 1000 s" in getattr((await opened.recv(20)).event, "text", "")
+        said_ = getattr((await opened.recv(20)).event, "text", "")
+        assert "no answer within 1100.0 s, in which progress restarted the limit of 1000 s" in said_
 
 
 async def test_progress_without_end_is_given_up_after_ten_times_the_limit(
@@ -334,3 +365,80 @@ async def test_progress_of_one_call_does_not_help_another(monkeypatch: pytest.Mo
 
         await until(lambda: not it.is_open(waiting))
         assert it.is_open(running)
+
+
+@pytest.mark.parametrize("what", ["read", "request"])
+async def test_progress_restarts_the_clock_of_any_request(
+    what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with host(odd("reports", log=log, request_timeout_secs=1000)) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        clock = Clock(monkeypatch)
+
+        async def use() -> None:
+            if what == "read":
+                await it.read_resource("odd://slow")
+            else:
+                await it.request("odd/slow")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(use)
+            await until(lambda: received(log, "resources/read") or received(log, "odd/slow"))
+            for _ in range(3):
+                await it.call_tool_blocking("step", timeout=1e6)
+                await clock.advance(900)
+            await it.call_tool_blocking("go", timeout=1e6)
+
+
+async def test_a_calls_limit_is_one_for_its_dial_and_its_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    table = odd("slow_discover", log=log, n=0.5)
+    async with host(table, tooling_connect_timeout_secs=10_000) as opened:
+        it = opened.tooling.get("it")
+        clock = Clock(monkeypatch)
+        call = await it.call_tool("hold", timeout=1000)
+        await until(lambda: said(log, "pid"))
+        await clock.advance(900)
+        await until(lambda: received(log, "tools/call"))
+        assert it.is_open(call)
+        await clock.advance(200)
+
+        assert "call_tool 'hold': no answer within 1000 s" in getattr(
+            await event_of(opened, call), "text", ""
+        )
+
+
+async def test_a_call_that_is_sent_again_has_no_second_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The connection is found dead as the call is sent, and the next dial takes most of its limit."""
+    log = tmp_path / "log"
+    table = odd("slow_discover", log=log, n=0.5)
+    async with host(table, tooling_connect_timeout_secs=10_000) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        clock = Clock(monkeypatch)
+        # the moment cannot be hit from outside
+        backend: Any = it._backend  # pyright: ignore[reportPrivateUsage]
+        peer = await backend._connection.ready()
+        peer._dispatcher._write = lambda message: False  # pyright: ignore[reportUnknownLambdaType]
+        call = await it.call_tool("hold", timeout=1000)
+        kill(said(log, "pid")[0])
+        await until(lambda: len(said(log, "pid")) == 2)
+        await clock.advance(900)
+        await until(lambda: received(log, "tools/call"))
+        await clock.advance(200)
+
+        event = await event_of(opened, call)
+    assert "call_tool 'hold': no answer within 1000 s" in getattr(event, "text", "")
+
+
+async def test_a_call_whose_dial_takes_too_long_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with host(odd("silent", log=log)) as opened:
+        with pytest.raises(RequestTimeout, match=r"call_tool 'echo': no connection within 0\.05 s"):
+            await opened.tooling.get("it").call_tool_blocking("echo", timeout=0.05)

@@ -13,6 +13,7 @@ import pytest
 from tests.mcp.support import event_of, events_of, host, odd, received, until
 from toolpost import Error, RequestTimeout, ServerError, ToolResult, Unsupported
 from toolpost.mcp import peer
+from toolpost.model import JsonObject
 
 
 async def echoed(table: dict[str, Any], text: str = "ä€🙂") -> str:
@@ -138,6 +139,17 @@ async def test_a_page_that_fails_fails_the_list() -> None:
             await opened.tooling.get("it").list_tools()
 
 
+async def test_a_server_that_declares_tools_and_cannot_list_them_has_none() -> None:
+    async with host(odd("unknown_page", n=1)) as opened:
+        assert await opened.tooling.get("it").list_tools() == []
+
+
+async def test_a_list_whose_later_page_is_refused_as_unknown_is_no_whole_list() -> None:
+    async with host(odd("unknown_page", n=2)) as opened:
+        with pytest.raises(ServerError, match="list_tools: the server answered: Method not found"):
+            await opened.tooling.get("it").list_tools()
+
+
 async def test_tools_without_a_usable_schema_are_left_out_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -221,6 +233,43 @@ async def test_several_requests_at_once_are_all_answered() -> None:
     assert len(await asked(*[{"method": "ping"}] * 20)) == 20
 
 
+async def test_a_server_that_asks_without_end_and_does_not_read_is_called_as_ever() -> None:
+    async with host(odd("floods", n=50_000)) as opened:
+        it = opened.tooling.get("it")
+        for said in ("one", "two"):
+            with anyio.fail_after(60):
+                assert (await it.call_tool_blocking("echo", {"text": said})).value == said
+
+
+# -- raw requests ----------------------------------------------------------------------------------
+
+
+PARAMS: list[JsonObject | None] = [
+    None,
+    {},
+    {"name": "greet", "arguments": {"who": "Ada"}, "cursor": None, "own": [1, {"deep": True}]},
+    {"_meta": {"com.example/key": 1}, "name": "greet"},
+]
+
+
+@pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("params", PARAMS, ids=repr)
+async def test_the_params_of_a_raw_request_reach_the_server(
+    params: JsonObject | None, protocol: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    async with host(odd("modern", log=log, protocol=protocol)) as opened:
+        with pytest.raises(ServerError, match="Method not found"):
+            await opened.tooling.get("it").request("odd/unknown", params)
+
+    (sent,) = received(log, "odd/unknown")
+    came: JsonObject = sent.get("params") or {}
+    meta = came.pop("_meta", {})
+    given = dict(params or {})
+    assert given.pop("_meta", {}).items() <= meta.items()
+    assert came == given
+
+
 # -- cancelling, time-outs -------------------------------------------------------------------------
 
 
@@ -247,6 +296,20 @@ async def test_a_call_past_its_limit_is_a_time_out_and_cancelled_on_the_wire(tmp
 
         await it.call_tool_blocking("release")  # answers late
         assert (await it.call_tool_blocking("echo", {"text": "own"})).value == "own"
+
+
+async def test_late_answers_of_calls_that_were_given_up_are_not_told_as_foreign() -> None:
+    async with host(odd()) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        for _ in range(3):
+            with pytest.raises(RequestTimeout):
+                await it.call_tool_blocking("hold", timeout=0.05)
+        await it.call_tool_blocking("release")  # answers late
+        with pytest.raises(RequestTimeout) as caught:
+            await it.call_tool_blocking("hold", timeout=0.05)
+
+    assert "came under" not in str(caught.value)
 
 
 async def test_a_queued_call_past_its_limit_gets_the_error_as_its_envelope() -> None:

@@ -188,7 +188,7 @@ def test_what_no_program_can_be_started_with() -> None:
         "command: is empty",
         f"args[1]: {nul}",
         f"env.A: {nul}",
-        'env."B=C": not the name of an environment variable',
+        'env."B=…": not the name of an environment variable',
         'env."": not the name of an environment variable',
         'env."D\\u0000": not the name of an environment variable',
         "cwd: is empty",

@@ -6,9 +6,8 @@ sent once more on a fresh connection; any other that is lost is not repeated, si
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +15,7 @@ import anyio
 
 from toolpost.errors import RequestTimeout, Unsupported, UsageError
 from toolpost.mcp.connection import Connection
-from toolpost.mcp.faults import NotSent
+from toolpost.mcp.faults import NotSent, about
 from toolpost.mcp.handlers import Handlers
 from toolpost.mcp.params import McpParams, request_timeout
 from toolpost.mcp.subscriptions import Subscriptions
@@ -36,9 +35,8 @@ class McpBackend:
 
     def __init__(self, params: McpParams, site: Site) -> None:
         if site.extras is not None and not isinstance(site.extras, Handlers):
-            raise UsageError(
-                f"handlers for tooling {site.name!r} must be toolpost.Handlers, not {site.extras!r}"
-            )
+            given = type(site.extras).__name__  # not what it holds: that may be a secret
+            raise UsageError(f"handlers for tooling {site.name!r} must be toolpost.Handlers, not {given}")
         self._params = params
         self._site = site
         self._connection = Connection(params, site, self._on_peer)
@@ -58,15 +56,17 @@ class McpBackend:
         return self._call_tool(call)
 
     async def _call_tool(self, call: ToolCall) -> ToolResult:
+        what, timeout = f"call_tool {call.name!r}", call.timeout
         if not self._is_included(call.name):
-            raise Unsupported(
-                f"tooling {self._site.name!r}: call_tool {call.name!r}: the config leaves this tool out"
-                " (include_tools, exclude_tools)"
-            )
-        what = f"call_tool {call.name!r}"
-        with self._connecting_within(call.timeout, what):
-            await self._connection.ready()
-        return await self._on_session(lambda peer: peer.call_tool(call))
+            problem = "the config leaves this tool out (include_tools, exclude_tools)"
+            raise Unsupported(about(self._site.name, what, problem))
+        if timeout is None:  # the config's limit is one of requests; a dial has its own
+            return await self._on_session(lambda peer: peer.call_tool(call))
+        started = anyio.current_time()
+        return await self._on_session(
+            lambda peer: peer.call_tool(call, since=started),
+            within=lambda: self._connecting_by(started + timeout, what, timeout),
+        )
 
     async def list_resources(self) -> list[ResourceInfo]:
         return await self._on_session(lambda peer: peer.list_resources())
@@ -90,22 +90,31 @@ class McpBackend:
     async def aclose(self) -> None:
         await self._connection.aclose()
 
-    async def _on_session(self, operation: Callable[[Peer], Awaitable[T]]) -> T:
-        peer = await self._connection.ready()
-        await self._subscriptions.wait_written()  # what was subscribed to before is asked for before
+    async def _on_session(
+        self,
+        operation: Callable[[Peer], Awaitable[T]],
+        *,
+        within: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> T:
+        """The outcome of an operation; what comes before its request happens `within` that block."""
+        with within():
+            peer = await self._connection.ready()
+            await self._subscriptions.wait_written()  # what was subscribed to before is asked for before
         try:
             return await operation(peer)
         except NotSent:
-            await peer.ended.wait()  # a server that no longer listens is given up within a moment
-            return await operation(await self._connection.ready())
+            with within():
+                await peer.ended.wait()  # a server that no longer listens is given up within a moment
+                peer = await self._connection.ready()
+            return await operation(peer)
 
     @contextmanager
-    def _connecting_within(self, timeout: float | None, what: str) -> Generator[None]:
-        """A call's own limit holds for the dial as well, not only for its request."""
-        with anyio.move_on_after(None if timeout is None or math.isinf(timeout) else timeout) as scope:
+    def _connecting_by(self, deadline: float, what: str, timeout: float) -> Generator[None]:
+        """A call's own limit is one for everything: its dial, its request, and both again."""
+        with anyio.CancelScope(deadline=deadline) as scope:
             yield
         if scope.cancelled_caught:
-            raise RequestTimeout(f"tooling {self._site.name!r}: {what}: no connection within {timeout:g} s")
+            raise RequestTimeout(about(self._site.name, what, f"no connection within {timeout:g} s"))
 
     def _is_included(self, tool: str) -> bool:
         included = self._params.include_tools

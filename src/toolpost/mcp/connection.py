@@ -26,11 +26,11 @@ import anyio.to_thread
 
 from toolpost.errors import ConnectFailed, HostClosed
 from toolpost.mcp.environment import server_environment
-from toolpost.mcp.faults import DiedOnProbe, FinalFailure
+from toolpost.mcp.faults import DiedOnProbe, FinalFailure, about
 from toolpost.mcp.handlers import Handlers
 from toolpost.mcp.params import McpParams
 from toolpost.mcp.process import Spawned
-from toolpost.secret import get_logger, mask
+from toolpost.secret import get_logger
 from toolpost.tooling.port import Site
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Connection:
             link.error, link.attempts = str(error), error.attempts
             _log.info("%s", error)
         except Exception as error:
-            link.error = mask(f"tooling {self._site.name!r}: {type(error).__name__}: {error}")
+            link.error = about(self._site.name, type(error).__name__, error)
             raise
         finally:
             self._detach(link, "lost" if link.peer is not None else "idle")
@@ -149,13 +149,11 @@ class Connection:
                 await self._attempt(link)
                 return
             except FinalFailure as error:
-                raise ConnectFailed(f"tooling {name!r}: cannot connect: {error}") from None
+                raise ConnectFailed(about(name, "cannot connect", error)) from None
             except ConnectFailed as error:
                 if wait >= tunables.tooling_connect_backoff_cap_secs:
-                    raise ConnectFailed(
-                        f"tooling {name!r}: cannot connect, given up after {attempt} attempts: {error}",
-                        attempts=attempt,
-                    ) from None
+                    what = f"cannot connect, given up after {attempt} attempts"
+                    raise ConnectFailed(about(name, what, error), attempts=attempt) from None
                 _log.warning("tooling %r: attempt %d failed, next in %g s: %s", name, attempt, wait, error)
             await anyio.sleep(wait)
             wait *= 2

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -40,13 +41,20 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST
 from pydantic import ValidationError
 
 from toolpost.model import Json, JsonObject
-from toolpost.secret import get_logger
+from toolpost.secret import get_logger, mask
 
 _log = get_logger("toolpost.mcp")
 
 _MAX_SKIPPED_LOGGED = 10
 """Lines of noise that are logged one by one; of what follows only the number is told."""
-_QUOTED_BYTES = 200
+_QUOTED = 200
+"""Characters of a line that is quoted."""
+_ABANDONED_KNOWN = 256
+"""So many of the requests that were given up last are remembered: their answers may still come."""
+MAX_SERVED = 1024
+"""Requests of a server that are under way at once, answers that wait for the line included."""
+TOO_MANY_REQUESTS = -32000
+"""JSON-RPC's first code for errors that a program defines."""
 
 
 class Line(Protocol):
@@ -88,7 +96,12 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._line = line
         self._next_id = 0
         self._pending: dict[RequestId, _Pending] = {}
+        self._abandoned: OrderedDict[RequestId, None] = OrderedDict()
+        """Requests that were given up after they were written, oldest first."""
         self._serving: dict[RequestId, _Serving] = {}
+        self._served = 0
+        """How many requests of the server are under way; some may have the same id."""
+        self._refused = 0
         self._turn = asyncio.Lock()
         """Held by the request that waits for the line at the head of the queue."""
         self._waiting = 0
@@ -99,7 +112,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._intercept: OnNotifyIntercept | None = None
         self._skipped = 0
         self.unmatched = 0
-        """Answers that came under an id nobody waits for."""
+        """Answers that came under an id that no request had, or had a second time."""
         self.ended = asyncio.Event()
         """Set when the line is down."""
 
@@ -150,9 +163,9 @@ class LineDispatcher(Dispatcher[TransportContext]):
             await self._write_request(message)
             timeout = opts.get("timeout")
             if timeout is None:
-                return await self._wait_answer(pending, wire_id, opts)
+                return await self._wait_answer(pending, wire_id, key, opts)
             with anyio.move_on_after(timeout):
-                return await self._wait_answer(pending, wire_id, opts)
+                return await self._wait_answer(pending, wire_id, key, opts)
             raise MCPError(REQUEST_TIMEOUT, f"{method} was not answered within {timeout:g} s")
         finally:
             self._pending.pop(key, None)
@@ -187,21 +200,29 @@ class LineDispatcher(Dispatcher[TransportContext]):
             self._waiting += 1
             try:
                 async with self._turn:  # nobody overtakes those who wait
-                    while not self._line.writable.is_set() and not self.ended.is_set():
-                        await self._line.writable.wait()
+                    await self._wait_writable()
                     return self._write_or_raise(message)
             finally:
                 self._waiting -= 1
         return self._write_or_raise(message)
 
+    async def _wait_writable(self) -> None:
+        while not self._line.writable.is_set() and not self.ended.is_set():
+            await self._line.writable.wait()
+
     def _write_or_raise(self, message: JsonObject) -> None:
         if not self._write(message):
             raise LineClosed(written=False)
 
-    async def _wait_answer(self, pending: _Pending, wire_id: RequestId, opts: CallOptions) -> JsonObject:
+    async def _wait_answer(
+        self, pending: _Pending, wire_id: RequestId, key: RequestId, opts: CallOptions
+    ) -> JsonObject:
         try:
             return await pending.answer
         except asyncio.CancelledError:
+            self._abandoned[key] = None
+            if len(self._abandoned) > _ABANDONED_KNOWN:
+                self._abandoned.popitem(last=False)
             # Given up by the caller or by the clock: the server is told, without waiting for it.
             # MCP 2025-11-25, basic/utilities/cancellation; `initialize` must not be cancelled.
             if opts.get("cancel_on_abandon", True):
@@ -257,9 +278,10 @@ class LineDispatcher(Dispatcher[TransportContext]):
         if isinstance(request_id, float) and request_id.is_integer():
             request_id = int(request_id)
         request_id = as_request_id(request_id)
-        pending = None if request_id is None else self._pending.get(coerce_request_id(request_id))
+        key = None if request_id is None else coerce_request_id(request_id)
+        pending = None if key is None else self._pending.get(key)
         if pending is None or pending.answer.done():
-            self.unmatched += request_id is not None
+            self.unmatched += key is not None and key not in self._abandoned
             _log.debug("an answer came that nobody waits for (id %r)", request_id)
             return
         error, result = message.get("error"), message.get("result")
@@ -317,11 +339,31 @@ class LineDispatcher(Dispatcher[TransportContext]):
             _log.exception("a progress callback raised")
 
     def _take_request(self, request_id: RequestId, method: str, params: JsonObject | None) -> None:
-        if self._tasks is not None:
-            serving = self._serving[coerce_request_id(request_id)] = _Serving(self, request_id)
-            self._tasks.start_soon(self._serve, serving, method, params)
+        if self._tasks is None:
+            return
+        if self._served >= MAX_SERVED:
+            self._refuse(request_id)
+            return
+        self._served += 1
+        serving = self._serving[coerce_request_id(request_id)] = _Serving(self, request_id)
+        self._tasks.start_soon(self._serve, serving, method, params)
+
+    def _refuse(self, request_id: RequestId) -> None:
+        """Answer a request that is one too many, if the server reads; if not, nothing piles up for it."""
+        self._refused += 1
+        if self._refused == 1:
+            _log.warning("the server has %d requests open; further ones are refused", MAX_SERVED)
+        if self._line.writable.is_set():
+            error = {"code": TOO_MANY_REQUESTS, "message": f"more than {MAX_SERVED} requests at once"}
+            self._write({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     async def _serve(self, serving: _Serving, method: str, params: JsonObject | None) -> None:
+        try:
+            await self._run_and_answer(serving, method, params)
+        finally:
+            self._served -= 1
+
+    async def _run_and_answer(self, serving: _Serving, method: str, params: JsonObject | None) -> None:
         """Run one request of the server and answer it, unless it was cancelled."""
         assert self._on_request is not None
         assert serving.request_id is not None
@@ -341,12 +383,13 @@ class LineDispatcher(Dispatcher[TransportContext]):
             if self._serving.get(key) is serving:
                 del self._serving[key]
         if not serving.cancel_requested.is_set():
+            await self._wait_writable()  # a server that asks and does not read is not written to for ever
             self._write(answer)
 
     def _skip(self, line: bytes) -> None:
         self._skipped += 1
         if self._skipped < _MAX_SKIPPED_LOGGED:
-            quoted = line[:_QUOTED_BYTES].decode(errors="replace")
+            quoted = mask(line.decode(errors="replace"))[:_QUOTED]  # cut last: half a secret is not found
             _log.warning("skipped a line on stdout that is no message: %s", quoted)
         elif self._skipped == _MAX_SKIPPED_LOGGED:
             _log.warning("%d lines on stdout were no messages; the rest is skipped in silence", self._skipped)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from toolpost.config.environment import PREFIX
 from toolpost.mcp.params import McpParams
 
 _SAFE = (
@@ -44,7 +45,8 @@ def server_environment(params: McpParams, environ: Mapping[str, str] = os.enviro
     """The environment of a server's process. Its secrets leave their locked memory here."""
     inherit = params.inherit_env
     if inherit is True:
-        passed = dict(environ)
+        # Not the config's own layer: it may hold what is another tooling's, such as its auth_token.
+        passed = {name: value for name, value in environ.items() if not name.upper().startswith(PREFIX)}
     else:
         wanted = PASSED_ON | frozenset(inherit or ())
         passed = {

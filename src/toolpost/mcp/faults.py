@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from toolpost.errors import ConnectFailed, ConnectionLost
+from toolpost.secret import mask
+
+
+def about(tooling: str, what: str, problem: object) -> str:
+    """The text of an error of kind `mcp`: tooling, operation, cause.
+
+    Every error that leaves this room is worded here, where it is masked: a name or a URI that the agent gave
+    may hold a secret as well as what the server says.
+    """
+    return mask(f"tooling {tooling!r}: {what}: {problem}")
 
 
 class FinalFailure(ConnectFailed):

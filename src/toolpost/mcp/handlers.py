@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
+from toolpost.errors import UsageError
 from toolpost.model import JsonObject
 
 Handler: TypeAlias = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -32,3 +33,29 @@ class Handlers:
     """Asks a model for the server (`sampling/createMessage`)."""
     elicitation: Handler | None = None
     """Asks the user for the server (`elicitation/create`)."""
+
+    def __post_init__(self) -> None:
+        """Refuse what could only fail later, when the server asks.
+
+        Raises:
+            UsageError: `roots` is no list and no function, or another handler is no function.
+        """
+        if self.roots is not None and not callable(self.roots):
+            uris(self.roots)
+        for name in ("sampling", "elicitation"):
+            handler = getattr(self, name)
+            if handler is not None and not callable(handler):
+                raise UsageError(f"{name} must be a function, not {type(handler).__name__}")
+
+
+def uris(roots: object) -> Sequence[str]:
+    """The roots as a list of URIs. A bare string is a sequence of strings too, and never meant as one.
+
+    Raises:
+        UsageError: They are none.
+    """
+    if isinstance(roots, Sequence) and not isinstance(roots, str | bytes | bytearray | memoryview):
+        items = cast("Sequence[object]", roots)
+        if all(isinstance(each, str) for each in items):
+            return cast("Sequence[str]", items)
+    raise UsageError("roots must be a list of URIs, or a function that gives one")

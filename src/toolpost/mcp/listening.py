@@ -12,7 +12,6 @@ from mcp.client.subscriptions import ListenNotSupportedError, Subscription, Subs
 from mcp.shared.exceptions import MCPError
 
 from toolpost.errors import ConnectionLost, RequestTimeout, ServerError, Unsupported
-from toolpost.secret import mask
 
 if TYPE_CHECKING:
     from toolpost.mcp.peer import Peer
@@ -20,14 +19,19 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_stream(
-    peer: Peer, uri: str | None, *, what: str, timeout: float, on_written: Callable[[], None]
+    peer: Peer,
+    uri: str | None,
+    *,
+    worded: Callable[[object], str],
+    timeout: float,
+    on_written: Callable[[], None],
 ) -> AsyncGenerator[AsyncIterator[None]]:
     """The changes of a resource, or of the list (None), until the server ends the stream or is gone.
 
     Args:
         peer: The session to listen on.
         uri: The resource.
-        what: The operation, as errors name it.
+        worded: Makes the text of an error of a cause.
         timeout: Seconds that the server may take to confirm.
         on_written: Called once the request has been written.
 
@@ -50,17 +54,17 @@ async def open_stream(
                     )
                 )
         except TimeoutError:
-            raise RequestTimeout(f"{what}: the server did not confirm within {timeout:g} s") from None
+            raise RequestTimeout(worded(f"the server did not confirm within {timeout:g} s")) from None
         except ListenNotSupportedError as error:
-            raise Unsupported(f"{what}: {error}") from None
+            raise Unsupported(worded(error)) from None
         except (MCPError, SubscriptionLost) as error:
             if peer.ended.is_set():
-                raise ConnectionLost(f"{what}: the connection was lost") from None
+                raise ConnectionLost(worded("the connection was lost")) from None
             code = error.code if isinstance(error, MCPError) else 0
-            raise ServerError(mask(f"{what}: the server answered: {error}"), code=code) from None
+            raise ServerError(worded(f"the server answered: {error}"), code=code) from None
         honored = stream.honored
         if not (honored.resources_list_changed if uri is None else honored.resource_subscriptions):
-            raise Unsupported(f"{what}: the server agreed to tell of nothing")
+            raise Unsupported(worded("the server agreed to tell of nothing"))
         yield _changes(stream)
 
 

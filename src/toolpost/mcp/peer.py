@@ -10,7 +10,8 @@ import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import Any, cast
+from types import TracebackType
+from typing import Any, Self, cast
 
 import anyio
 import anyio.lowlevel
@@ -32,10 +33,10 @@ from toolpost.errors import (
     ServerError,
     Unsupported,
 )
-from toolpost.mcp import convert
+from toolpost.mcp import convert, malformed
 from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
-from toolpost.mcp.faults import FinalFailure, NotSent
-from toolpost.mcp.handlers import Handler, Handlers
+from toolpost.mcp.faults import FinalFailure, NotSent, about
+from toolpost.mcp.handlers import Handler, Handlers, uris
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
 from toolpost.tooling.port import Progress, ToolCall
@@ -78,12 +79,13 @@ class Peer:
         dispatcher: LineDispatcher,
         timeout: float,
         handlers: Handlers,
-        lost_text: Callable[[], str],
+        describe_end: Callable[[], str],
     ) -> None:
         self._name = name
         self._dispatcher = dispatcher
         self._timeout = timeout
-        self._lost_text = lost_text
+        self.describe_end = describe_end
+        """Why the connection ended, as an error quotes it."""
         self._handlers = handlers
         self._watcher: Watcher = lambda _: None
         self._onlooker: Callable[[Progress], None] = lambda _: None
@@ -246,7 +248,8 @@ class Peer:
         )
         return [convert.resource_info(each) async for each in pages]
 
-    async def call_tool(self, call: ToolCall) -> ToolResult:
+    async def call_tool(self, call: ToolCall, *, since: float | None = None) -> ToolResult:
+        """`since`: when the clock of its limit started, if not with its request."""
         what = f"call_tool {call.name!r}"
         self._require(self.capabilities.tools is not None, what, "tools")
 
@@ -254,11 +257,12 @@ class Peer:
             params = types.CallToolRequestParams(
                 name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
             )
+            started = since if answers is None and state is None else None  # each round has its own clock
             return await self._timed(
-                types.CallToolRequest(params=params), _CALL, call.timeout, tool=call.name
+                types.CallToolRequest(params=params), _CALL, call.timeout, started, tool=call.name
             )
 
-        with self._errors(what, call.timeout):
+        with self._errors(what):
             return convert.tool_result(await self._with_input(send), call)
 
     async def read_resource(self, uri: str) -> ResourceContent:
@@ -312,25 +316,25 @@ class Peer:
         request: types.Request[Any, Any],
         result: TypeAdapter[Any],
         timeout: float | None = None,
+        started: float | None = None,
         *,
         tool: str | None = None,
     ) -> Any:
         """Send a request within its limit. Running out of it tells the server, and raises TimeoutError.
 
-        Progress of a call of `tool` restarts the clock, and is told to who looks on.
+        Progress restarts the clock. That of a call of `tool` is told to who looks on.
         """
         limit = self._timeout if timeout is None else timeout
         if math.isinf(limit) and tool is None:
             return await self.session.send_request(request, result)
-        started = anyio.current_time()
-        with anyio.fail_after(limit) as scope:
+        with _Clock(limit, started) as clock:
 
-            async def extend(progress: float, total: float | None, message: str | None) -> None:
-                scope.deadline = min(anyio.current_time() + limit, started + PROGRESS_EXTENDS * limit)
-                said = None if message is None else mask(message)
-                self._onlooker(Progress(tool=tool or "", progress=progress, total=total, message=said))
+            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+                clock.restart()
+                if tool is not None:
+                    said = None if message is None else mask(message)
+                    self._onlooker(Progress(tool=tool, progress=progress, total=total, message=said))
 
-            on_progress = None if tool is None else extend
             return await self.session.send_request(request, result, progress_callback=on_progress)
 
     async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]]) -> Any:
@@ -365,11 +369,11 @@ class Peer:
             with self._errors(op):
                 params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
                 try:
-                    with anyio.fail_after(None if math.isinf(self._timeout) else self._timeout):
+                    with _Clock(self._timeout):
                         page = await fetch(params)
                 except MCPError as error:
-                    if error.code == types.METHOD_NOT_FOUND:
-                        return
+                    if error.code == types.METHOD_NOT_FOUND and cursor is None:
+                        return  # it has none; later it would make a list that ends early look complete
                     raise
             for item in items(page):
                 yield item
@@ -386,40 +390,38 @@ class Peer:
         raise self._too_many(op, f"{MAX_PAGES} pages")
 
     def _too_many(self, op: str, bound: str) -> ServerError:
-        return ServerError(f"tooling {self._name!r}: {op}: more than {bound}", code=types.INTERNAL_ERROR)
+        return ServerError(about(self._name, op, f"more than {bound}"), code=types.INTERNAL_ERROR)
 
     def _require(self, declared: bool, what: str, capability: str) -> None:
         if not declared:
-            raise Unsupported(f"tooling {self._name!r}: {what}: the server did not declare {capability}")
+            raise Unsupported(about(self._name, what, f"the server did not declare {capability}"))
 
-    def _errors(self, what: str, timeout: float | None = None) -> _Translated:
-        return _Translated(self, what, self._timeout if timeout is None else timeout)
+    def _errors(self, what: str) -> _Translated:
+        return _Translated(self, what)
 
     def _says(self, what: str, error: MCPError) -> str:
-        return mask(f"tooling {self._name!r}: {what}: the server answered: {error.message}")
+        return about(self._name, what, f"the server answered: {error.message}")
 
-    def translate(self, error: BaseException, what: str, limit: float) -> Exception | None:
+    def translate(self, error: BaseException, what: str) -> Exception | None:
         """An error of the session as one of toolpost's."""
         name = self._name
         match error:
             case LineClosed(written=False):
-                return NotSent(f"tooling {name!r}: {what}: the connection was down: {self._lost_text()}")
+                down = f"the connection was down: the server {self.describe_end()}"
+                return NotSent(about(name, what, down))
             case LineClosed():
-                return ConnectionLost(
-                    f"tooling {name!r}: {what}: the connection was lost: the server {self._lost_text()}."
-                    " Whether the request took effect is unknown, so it was not repeated"
-                )
+                lost = f"the connection was lost: the server {self.describe_end()}."
+                unknown = "Whether the request took effect is unknown, so it was not repeated"
+                return ConnectionLost(about(name, what, f"{lost} {unknown}"))
             case MCPError():
                 return ServerError(self._says(what, error), code=error.code, data=mask_json(error.data))
             case TimeoutError():
                 unmatched = self._dispatcher.unmatched
                 hint = f" ({unmatched} answers came under ids that nobody waits for)" if unmatched else ""
-                return RequestTimeout(f"tooling {name!r}: {what}: no answer within {limit:g} s{hint}")
+                return RequestTimeout(about(name, what, f"{error}{hint}"))
             case ValidationError():
-                first = error.errors(include_input=False, include_url=False)[0]
-                where = ".".join(str(part) for part in first["loc"])
-                problem = f"the server's answer is malformed: {where}: {first['msg']}"
-                return ServerError(mask(f"tooling {name!r}: {what}: {problem}"), code=types.INTERNAL_ERROR)
+                text = about(name, what, f"the server's answer is malformed: {malformed.problem(error)}")
+                return ServerError(text, code=types.INTERNAL_ERROR)
             case _:
                 return None
 
@@ -449,14 +451,45 @@ class Peer:
 class _Translated:
     """Turns what the session raises into toolpost's errors. A class: it stands in the hot path."""
 
-    def __init__(self, peer: Peer, what: str, limit: float) -> None:
-        self._peer, self._what, self._limit = peer, what, limit
+    def __init__(self, peer: Peer, what: str) -> None:
+        self._peer, self._what = peer, what
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and (translated := self._peer.translate(error, self._what, self._limit)):
+        if error is not None and (translated := self._peer.translate(error, self._what)):
             raise translated from None
+
+
+class _Clock:
+    """The time that one request may take, as a block. Running out of it raises TimeoutError, worded."""
+
+    def __init__(self, limit: float, started: float | None = None) -> None:
+        self._limit = limit
+        self._started = anyio.current_time() if started is None else started
+        self._scope = anyio.CancelScope(deadline=self._started + limit)
+        self._restarted = False
+
+    def restart(self) -> None:
+        self._restarted = True
+        last = self._started + PROGRESS_EXTENDS * self._limit
+        self._scope.deadline = min(anyio.current_time() + self._limit, last)
+
+    def __enter__(self) -> Self:
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._scope.__exit__(kind, error, trace):
+            raise TimeoutError(self._describe())
+
+    def _describe(self) -> str:
+        if not self._restarted:
+            return f"no answer within {self._limit:g} s"
+        passed = anyio.current_time() - self._started
+        return f"no answer within {passed:.1f} s, in which progress restarted the limit of {self._limit:g} s"
 
 
 class _Lenient(Dispatcher[TransportContext]):
@@ -513,8 +546,8 @@ def _callbacks(handlers: Handlers) -> dict[str, Any]:
     if (roots := handlers.roots) is not None:
 
         async def list_roots(params: JsonObject) -> JsonObject:
-            uris = await roots() if callable(roots) else roots
-            return {"roots": [{"uri": uri} for uri in uris]}
+            given = await roots() if callable(roots) else roots
+            return {"roots": [{"uri": uri} for uri in uris(given)]}
 
         callbacks["list_roots_callback"] = _answering(list_roots, types.ListRootsResult)
     if (sampling := handlers.sampling) is not None:

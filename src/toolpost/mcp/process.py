@@ -130,23 +130,34 @@ class Spawned:
         return self.exited
 
     async def end(self) -> None:
-        """End the process and all of its group: stdin closed, SIGTERM, SIGKILL. Bounded, never cancelled."""
-        transport = self._transport
-        if transport is None:
+        """End the process and all of its group: stdin closed, SIGTERM, SIGKILL. Bounded.
+
+        No cancelled scope cuts it short. `Task.cancel` and an interrupt do (a shield does not stop them);
+        then the group is killed at once.
+        """
+        if self._transport is None:
             return
-        with anyio.CancelScope(shield=True):
-            self._close_pipe(_STDIN)
-            if not await self.wait_exited(STDIN_CLOSED_SECS) or _group_alive(self.pid):
-                _signal_group(self.pid, signal.SIGTERM)
-                await self._wait_group_gone(TERMINATE_SECS)
-            if _group_alive(self.pid):
-                _signal_group(self.pid, _KILL)
-                await self._wait_group_gone(KILLED_SECS)
-            if not await self.wait_exited(REAP_SECS):
-                _log.warning("server process %d outlived SIGKILL; it is left behind", self.pid)
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._end_gently()
+        except BaseException:
+            _signal_group(self.pid, _KILL)
+            raise
+        finally:
             self._protocol.flush_stderr()
-            with suppress(PermissionError):
-                transport.close()
+            with suppress(PermissionError, RuntimeError):  # RuntimeError: the loop is closed already
+                self._transport.close()
+
+    async def _end_gently(self) -> None:
+        self._close_pipe(_STDIN)
+        if not await self.wait_exited(STDIN_CLOSED_SECS) or _group_alive(self.pid):
+            _signal_group(self.pid, signal.SIGTERM)
+            await self._wait_group_gone(TERMINATE_SECS)
+        if _group_alive(self.pid):
+            _signal_group(self.pid, _KILL)
+            await self._wait_group_gone(KILLED_SECS)
+        if not await self.wait_exited(REAP_SECS):
+            _log.warning("server process %d outlived SIGKILL; it is left behind", self.pid)
 
     async def _wait_group_gone(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
@@ -330,7 +341,10 @@ def _what_is_missing(command: str, env: Mapping[str, str], cwd: str | None) -> s
         return f"the working directory {cwd!r} is no directory"
     if os.sep in command and Path(cwd or "", command).exists():
         return f"the interpreter of the script {command!r} was not found"
-    return f"command {command!r} was not found (PATH={env.get('PATH', '')!r})"
+    path = env.get("PATH")
+    if path is None or path == os.environ.get("PATH"):
+        return f"command {command!r} was not found (PATH={path or ''!r})"
+    return f"command {command!r} was not found (on the PATH that `env` gives)"  # a secret, as all of `env`
 
 
 def _describe_status(status: int) -> str:

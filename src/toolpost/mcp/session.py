@@ -16,13 +16,15 @@ from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
 from toolpost.mcp.environment import HINT
 from toolpost.mcp.faults import DiedOnProbe, FinalFailure
 from toolpost.mcp.handlers import Handlers
+from toolpost.mcp.malformed import WithoutInput
 from toolpost.mcp.params import McpParams, request_timeout
 from toolpost.mcp.peer import Peer
 from toolpost.mcp.process import Spawned
-from toolpost.secret import get_logger, mask
+from toolpost.secret import get_logger
 
-for _name in ("client", "mcp.client.subscriptions", "mcp.shared.dispatcher"):
-    get_logger(_name)  # the SDK's loggers: what they quote of a server is masked as well
+# The SDK's loggers, and ours: what they quote of a server is masked.
+for _name in ("client", "mcp.client.subscriptions", "mcp.shared.dispatcher", "toolpost.mcp"):
+    WithoutInput.put_on(get_logger(_name))
 
 EXIT_STATUS_SECS = 1.0
 """How long a failed start waits for the exit status that explains it."""
@@ -39,7 +41,7 @@ async def open_peer(
     deadline: float,
     skip_probe: bool,
 ) -> AsyncGenerator[Peer]:
-    """A session that has shaken hands. Entered and left in one task.
+    """A session that has shaken hands. Entered and left in one task. The connection masks what it raises.
 
     Raises:
         ConnectFailed: The handshake failed; a `FinalFailure` if no retry can mend it.
@@ -50,7 +52,7 @@ async def open_peer(
         dispatcher=LineDispatcher(spawned),
         timeout=request_timeout(params, tunables),
         handlers=handlers,
-        lost_text=spawned.describe_end,
+        describe_end=spawned.describe_end,
     )
     failure: BaseException | None = None
     async with peer.session:
@@ -72,18 +74,16 @@ async def _explain(
     match failure:
         case LineClosed():
             await spawned.wait_exited(EXIT_STATUS_SECS)
-            text = mask(f"the server {spawned.describe_end()}\n  ({HINT})")
+            text = f"the server {spawned.describe_end()}\n  ({HINT})"
             return DiedOnProbe(text) if may_retry_without_probe else ConnectFailed(text)
         case MCPError(code=code) if code == UNSUPPORTED_PROTOCOL_VERSION:
-            return FinalFailure(mask(f"the server refused the protocol version: {failure.message}"))
+            return FinalFailure(f"the server refused the protocol version: {failure.message}")
         case MCPError():
-            return ConnectFailed(
-                mask(f"the server refused the handshake: {failure.message} (code {failure.code})")
-            )
+            return ConnectFailed(f"the server refused the handshake: {failure.message} (code {failure.code})")
         case TimeoutError():
             limit, said = tunables.tooling_connect_timeout_secs, spawned.last_words()
             return ConnectFailed(f"the server did not answer the handshake within {limit:g} s{said}")
         case ValidationError():
             return ConnectFailed("the server's answer to the handshake is malformed")
         case _:
-            return FinalFailure(mask(str(failure)))
+            return FinalFailure(str(failure))

@@ -3,7 +3,7 @@
 However many subscribers a URI has, it costs one subscription on the wire: a *watch*, kept by one task.
 
     subscribing ──the server agrees──▶ watching ──connection lost, stream ended──▶ subscribing again
-        └──it refuses the first time──▶ failed: every subscriber is told
+        └──it refuses the first time, or is gone over it twice──▶ failed: every subscriber is told
 
 Until 2025-11-25 a watch is `resources/subscribe` and the notifications that follow; from 2026-07-28 on it
 is a stream of `subscriptions/listen`. Either way an update says only that something changed, so a feed
@@ -17,12 +17,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
 
 from toolpost.errors import ConnectionLost, ToolpostError
+from toolpost.mcp.faults import about
 from toolpost.secret import get_logger
 from toolpost.tooling.port import CHANGED, Change, StartTask
 
@@ -34,6 +35,8 @@ UNSUBSCRIBE_SECS = 2.0
 RELISTEN_SECS = 0.5
 """Between a stream that the server ended and the next one; doubles while streams bring nothing."""
 RELISTEN_CAP_SECS = 30.0
+LOST_ATTEMPTS = 2
+"""So often a server may be gone before it has first agreed: it may well be the request's doing."""
 STABLE_SECS = 10.0
 """A connection that lasted so long was a good one: the wait for the next starts from the beginning."""
 
@@ -130,6 +133,7 @@ class Subscriptions:
         Raises:
             Unsupported: The server did not declare that it tells of such changes.
             ServerError: It refused.
+            ConnectionLost: It was gone over the request, and again on a fresh connection.
         """
         watch = self._watches.get(key)
         if watch is None:
@@ -198,12 +202,17 @@ class Subscriptions:
     async def _keep(self, watch: _Watch) -> None:
         """Hold a watch on whichever connection there is, until nobody wants it any more."""
         pause = self._backoff_start
+        lost = 0
         with watch.scope:
             try:
                 while True:
                     peer = await self._ready()
                     held_since = anyio.current_time()
                     await self._hold(peer, watch)
+                    if not watch.settled.is_set():
+                        lost += 1
+                        if lost == LOST_ATTEMPTS:
+                            raise ConnectionLost(self._worded(watch, _lost_over_it(peer)))
                     if anyio.current_time() - held_since > STABLE_SECS:
                         pause = self._backoff_start
                     await anyio.sleep(pause)  # a server that dies right after each handshake is not chased
@@ -215,7 +224,7 @@ class Subscriptions:
                 self._drop(watch)
 
     async def _hold(self, peer: Peer, watch: _Watch) -> None:
-        """Hold a watch on one connection until that ends."""
+        """Hold a watch on one connection until that ends, whether or not the server agreed before."""
         peer.check_can_subscribe(watch.key)
         try:
             if peer.is_modern:
@@ -225,7 +234,6 @@ class Subscriptions:
         except ConnectionLost:
             if not peer.ended.is_set():
                 raise
-        # A subscriber that has never been let in is told of the loss by the next dial.
 
     async def _hold_interest(self, peer: Peer, watch: _Watch) -> None:
         asyncio.get_running_loop().call_soon(self._written, watch)  # the request is written in this turn
@@ -266,9 +274,12 @@ class Subscriptions:
         from toolpost.mcp.listening import open_stream  # brings the SDK with it
 
         came = False
-        what = _describe(self._name, watch.key)
         opening = open_stream(
-            peer, watch.key, what=what, timeout=self._timeout, on_written=lambda: self._written(watch)
+            peer,
+            watch.key,
+            worded=lambda problem: self._worded(watch, problem),
+            timeout=self._timeout,
+            on_written=lambda: self._written(watch),
         )
         async with opening as stream:
             watch.established()
@@ -277,8 +288,11 @@ class Subscriptions:
                 watch.touch()
         return came
 
+    def _worded(self, watch: _Watch, problem: object) -> str:
+        key = watch.key
+        what = "subscribe_resource_list" if key is None else f"subscribe_resource {key!r}"
+        return about(self._name, what, problem)
 
-def _describe(name: str, key: Key) -> str:
-    op: Literal["subscribe_resource_list", "subscribe_resource"]
-    op = "subscribe_resource_list" if key is None else "subscribe_resource"
-    return f"tooling {name!r}: {op}" + ("" if key is None else f" {key!r}")
+
+def _lost_over_it(peer: Peer) -> str:
+    return f"the connection was lost before the server agreed, twice: the server {peer.describe_end()}"

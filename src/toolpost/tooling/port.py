@@ -10,13 +10,15 @@ import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from toolpost.events import Error, ResourceListUpdated, ResourceUpdated
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
-from toolpost.trace.log import Trace
+
+if TYPE_CHECKING:
+    from toolpost.trace.log import Trace
 
 
 class _Changed(enum.Enum):

@@ -320,6 +320,60 @@ class LeaveAfterHandshake(Honest):
         return super().answer(method, params, id)
 
 
+class GoneAfterHandshake(Honest):
+    """Shakes hands, and exits at once."""
+
+    def take(self, message: Message) -> None:
+        if message.get("method") == "notifications/initialized":
+            sys.exit(1)
+        super().take(message)
+
+
+class DiesOverSubscription(Modern):
+    """Exits over a subscription, before it answers."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method in ("resources/subscribe", "subscriptions/listen"):
+            sys.exit(1)
+        return super().answer(method, params, id)
+
+
+class RefusesSubscription(Modern):
+    """Refuses a subscription in the words of who asked."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method in ("resources/subscribe", "subscriptions/listen"):
+            return error(-32000, f"not for {params}")
+        return super().answer(method, params, id)
+
+
+class IgnoresSubscription(Modern):
+    """Leaves a subscription without an answer."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method in ("resources/subscribe", "subscriptions/listen"):
+            return None
+        return super().answer(method, params, id)
+
+
+class NotFound(Honest):
+    """Knows no resource."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method == "resources/read":
+            return error(-32002, f"Resource not found: {params['uri']}", {"uri": params["uri"]})
+        return super().answer(method, params, id)
+
+
+class LeavesOnceSubscribed(Honest):
+    """Exits when it has agreed to a subscription."""
+
+    def take(self, message: Message) -> None:
+        super().take(message)
+        if message.get("method") == "resources/subscribe":
+            sys.exit(1)
+
+
 class Bare(Honest):
     """Declares no capability."""
 
@@ -454,6 +508,15 @@ class BadPage(Honest):
         return {"tools": [tool("first")], "nextCursor": "two"}
 
 
+class UnknownPage(BadPage):
+    """Knows no method for page `--n`."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method == "tools/list" and self.n == (2 if "cursor" in params else 1):
+            return error(-32601, f"Method not found: {method}")
+        return super().answer(method, params, id)
+
+
 # -- being ended -----------------------------------------------------------------------------------
 
 
@@ -558,6 +621,35 @@ class EarlyPing(Asks):
         return super().take_answer(message)
 
 
+class Reports(Honest):
+    """Holds reads and requests of `odd/slow`. Its tool `step` reports their progress, `go` answers them."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method in ("resources/read", "odd/slow"):
+            self.held.append((id, params["_meta"]["progressToken"]))
+            return None
+        return super().answer(method, params, id)
+
+    def call(self, name: str, arguments: Message, id: Any) -> Message | None:
+        if name == "step":
+            self.n += 1
+            for _, token in self.held:
+                self.notify("notifications/progress", progressToken=token, progress=self.n)
+            return text("reported")
+        for held, _ in self.held:
+            self.send({"jsonrpc": "2.0", "id": held, "result": {"contents": [{"uri": "odd://", "text": ""}]}})
+        return text("gone on")
+
+
+class Floods(Honest):
+    """Sends `--n` pings before it answers a call, and reads nothing meanwhile."""
+
+    def call(self, name: str, arguments: Message, id: Any) -> Message | None:
+        pings = [b'{"jsonrpc": "2.0", "id": "ping-%d", "method": "ping"}\n' % n for n in range(int(self.n))]
+        self.write(b"".join(pings))
+        return super().call(name, arguments, id)
+
+
 class Leaky(Honest):
     """Writes the variable LEAK wherever it can: stderr, log messages, errors, results, noise, tools."""
 
@@ -569,6 +661,8 @@ class Leaky(Honest):
         sys.stderr.write(base64.b64encode(secret.encode()).decode() + "\n")
         sys.stderr.flush()
         self.write(f"noise with {secret}\n".encode())
+        for before in range(175, 191, 3):
+            self.write(b"x" * before + secret.encode() + b"\n")
         self.notify("notifications/message", level="error", data=f"early {secret}")
 
     def answer(self, method: str, params: Message, id: Any) -> Message | None:
@@ -587,7 +681,12 @@ class Leaky(Honest):
 
     def call(self, name: str, arguments: Message, id: Any) -> Message | None:
         secret = os.environ["LEAK"]
-        match name:
+        match name := name.removesuffix(secret):
+            case "malformed_notification":
+                params = {"level": 7, "data": f"{'x' * 8}{secret}{'y' * 80}"}
+                self.notify("notifications/message", **params)
+                self.notify("notifications/resources/updated", uri=[params["data"]])
+                return text("notified")
             case "leak":
                 self.notify("notifications/message", level="info", logger=secret, data={"why": [secret]})
                 return text(f"the secret is {secret}")
