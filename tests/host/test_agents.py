@@ -117,6 +117,39 @@ async def _awaits_what_was_cancelled(host: Host) -> None:
     await task
 
 
+async def _cancels_its_task(host: Host) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await host.sleep(60)
+
+
+class _Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+async def _raises_what_has_no_text(host: Host) -> None:
+    raise _Mute
+
+
+def _raises_what_has_no_text_in_its_thread(host: SyncHost) -> None:
+    raise _Mute
+
+
+def _returns_what_has_no_text(host: SyncHost) -> object:
+    class Mute:
+        def __repr__(self) -> str:
+            raise RuntimeError("no text")
+
+    return Mute()
+
+
+async def _raises_a_group(host: Host) -> None:
+    nested = BaseExceptionGroup("deeper", [SystemExit(3), toolpost.AgentStopped("mine")])
+    raise BaseExceptionGroup("several", [LookupError("lost"), nested])
+
+
 def _raises_in_its_thread(host: SyncHost) -> None:
     raise LookupError("lost")
 
@@ -141,6 +174,12 @@ FAILING: dict[Callable[..., Any], str] = {
     _exits: "SystemExit: 3",
     _cancels_itself: "CancelledError",
     _awaits_what_was_cancelled: "CancelledError",
+    _cancels_its_task: "CancelledError",
+    _raises_what_has_no_text: "_Mute: (str() of it raised RuntimeError)",
+    _raises_what_has_no_text_in_its_thread: "_Mute: (str() of it raised RuntimeError)",
+    _raises_a_group: (
+        "BaseExceptionGroup: several (2 sub-exceptions): LookupError: lost; SystemExit: 3; AgentStopped: mine"
+    ),
     _raises_in_its_thread: "LookupError: lost",
     _exits_in_its_thread: "SystemExit: 3",
     _interrupts_itself: "KeyboardInterrupt",
@@ -165,6 +204,23 @@ async def test_an_agent_that_raises_has_failed_and_hurts_no_other(
     assert failed == Outcome("failed", text)
     assert still == Outcome("exited", "still here")
     assert any(record.exc_info for record in caplog.records)
+
+
+async def test_an_agent_that_returns_what_has_no_text_has_failed() -> None:
+    (outcome,) = await outcomes_of(_returns_what_has_no_text)
+
+    text = "it returned (repr() of it raised RuntimeError); an agent returns None or a string"
+    assert outcome == Outcome("failed", text)
+
+
+async def test_an_agent_that_cancels_its_task_and_returns_all_the_same_has_returned() -> None:
+    async def agent(host: Host) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "done"
+
+    assert await outcomes_of(agent) == [Outcome("exited", "done")]
 
 
 async def test_a_plain_function_that_returns_a_coroutine_is_told_to_be_async() -> None:
@@ -369,6 +425,81 @@ async def test_an_async_agent_that_waits_for_something_of_its_own_is_cancelled()
     assert await stopped(agent) == Outcome("failed", "it was cancelled: it did not end after Shutdown")
 
 
+async def test_an_agent_whose_task_group_was_stopped_was_stopped() -> None:
+    async def agent(host: Host) -> None:
+        async with asyncio.TaskGroup() as tasks, anyio.create_task_group() as more:
+            tasks.create_task(host.sleep(60))
+            more.start_soon(host.sleep, 60)
+
+    assert await stopped(agent) == Outcome("failed", STOPPED)
+
+
+LEFT = Outcome("failed", "it was left behind: it did not even end when it was cancelled")
+
+
+async def test_an_async_agent_that_swallows_its_cancellation_is_left_behind_and_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    released = asyncio.Event()
+    goes_on: list[str] = []
+
+    async def deaf(host: Host) -> None:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except BaseException:
+                pass
+        goes_on.append("on the loop")
+
+    assert await stopped(deaf) == LEFT
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "agent agent"]
+    released.set()
+    await settle()
+
+    assert goes_on == ["on the loop"]
+    reports = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(reports) == 2
+    assert all("await released.wait()" in report for report in reports)
+    assert "it swallows its cancellation and is left behind" in reports[1]
+
+
+@pytest.mark.parametrize("operation", ["recv", "sleep", "call"])
+async def test_an_async_agent_that_tries_again_whatever_happens_stops_nobody(operation: str) -> None:
+    released = False
+
+    async def deaf(host: Host) -> None:
+        tooling = host.tooling.get("memo")
+        while not released:
+            try:
+                if operation == "recv":
+                    await host.recv()
+                elif operation == "sleep":
+                    await host.sleep(60)
+                else:
+                    await tooling.call_tool_blocking("hold")
+            except BaseException:
+                pass
+
+    assert await stopped(deaf) == LEFT
+    released = True
+    await settle()
+
+
+async def test_what_an_agent_leaves_running_is_told_that_the_agent_has_ended() -> None:
+    left: list[asyncio.Task[None]] = []
+    hosts: list[Host] = []
+
+    async def agent(host: Host) -> None:
+        hosts.append(host)
+        left.append(asyncio.create_task(host.sleep(60)))
+        await asyncio.sleep(0)
+
+    assert await outcomes_of(agent) == [Outcome("completed")]
+    for late in (left[0], hosts[0].recv()):
+        with pytest.raises(toolpost.AgentStopped, match="agent 'agent0' has ended; its host cannot be used"):
+            await late
+
+
 async def test_a_thread_that_makes_no_host_call_is_left_behind_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -446,6 +577,18 @@ async def test_scripts_run_side_by_side(tmp_path: Path) -> None:
         "ada": Outcome("exited", "async ada"),
         "bob": Outcome("exited", "sync bob"),
     }
+
+
+async def test_every_agent_that_cannot_be_found_is_named_at_once(tmp_path: Path) -> None:
+    config = scripts(tmp_path, ada="", bob="run = 42", eve="def run(host): pass")
+    with pytest.raises(ConfigError) as caught:
+        await run_config(config)
+
+    label = load_config(config).label
+    assert [problem.partition(" has no function")[0] for problem in caught.value.problems] == [
+        f"{label}: agents.ada: {tmp_path / 'ada.py'}",
+        f"{label}: agents.bob: {tmp_path / 'bob.py'}",
+    ]
 
 
 @pytest.mark.parametrize("source", ["", "run = 42"], ids=["no run", "run is no function"])
@@ -574,10 +717,18 @@ async def test_an_entry_whose_module_misses_another_fails(package: Path) -> None
 
 
 async def test_without_agents_there_is_nothing_to_run() -> None:
-    none: dict[str, Callable[[Host], None]] = {}
+    none: dict[str, Callable[[SyncHost], None]] = {}
     for given in (None, none):
         with pytest.raises(toolpost.UsageError, match="has no agents to run"):
             await toolpost.run_async(memory.config(Memory()), agents=given)
+
+
+async def test_agents_are_functions_by_name() -> None:
+    config = memory.config(Memory())
+    with pytest.raises(toolpost.UsageError, match="agent 'ada' must be a function"):
+        await toolpost.run_async(config, agents={"ada": 3})  # pyright: ignore[reportArgumentType]: the test
+    with pytest.raises(toolpost.UsageError, match="agents must be a mapping"):
+        await toolpost.run_async(config, agents=[_raises])  # pyright: ignore[reportArgumentType]: the test
 
 
 async def test_the_trace_is_told_before_the_first_agent_starts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -89,6 +90,52 @@ async def test_a_mapping_nested_too_deeply_is_a_usage_error() -> None:
     async with opened(Memory()) as (_, tooling):
         with pytest.raises(UsageError, match="cannot be written as JSON"):
             await tooling.call_tool("echo", deep())
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["a mapping", "a text"])
+async def test_arguments_deeper_than_peers_read_them_are_a_usage_error(as_text: bool) -> None:
+    def nested(levels: int) -> Any:
+        text = '{"a":' * levels + "1" + "}" * levels
+        return text if as_text else json.loads(text)
+
+    memo = Memory()
+    async with opened(memo) as (host, tooling):
+        with pytest.raises(UsageError, match="nested more than 200 deep"):
+            await tooling.call_tool("echo", nested(201))
+        assert (memo.calls, list(host.trace)) == ([], [])
+        await tooling.call_tool_blocking("echo", nested(200))
+        await tooling.call_tool_blocking("echo", {"many": [[]] * 1000})
+
+
+async def test_the_record_of_a_call_is_its_own() -> None:
+    memo = Memory()
+
+    def on_call(call: toolpost.ToolCall) -> Any:
+        call.arguments["list"].append("changed")
+        call.arguments["more"] = 1
+        raise LookupError("enough")
+
+    memo.on_call = on_call
+    async with opened(memo) as (host, tooling):
+        await tooling.call_tool("echo", {"list": [{"a": 1}]})
+
+        assert calls(host)[0][1]["arguments"] == {"list": [{"a": 1}]}
+
+
+async def test_an_agent_that_tries_again_and_again_stops_nobody() -> None:
+    memo = Memory()
+    async with opened(memo, open_calls_bound=1) as (host, tooling):
+        await tooling.call_tool("hold")
+        asyncio.get_running_loop().call_soon(memo.held[0].answer)
+        reader = asyncio.create_task(host.recv())
+        while True:
+            try:
+                await tooling.call_tool("echo")
+            except toolpost.TooManyOpenCalls:
+                continue
+            break
+
+        assert reader.done()
 
 
 async def test_a_mapping_that_holds_itself_is_a_usage_error() -> None:

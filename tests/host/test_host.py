@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -72,8 +73,37 @@ async def test_a_factory_that_raises_is_a_config_error_and_closes_what_was_built
         async with toolpost.open_host(memory.config(built, broken)):
             pytest.fail("the block was entered")
 
-    assert caught.value.problems == ("tooling.memo2: kind 'memory' could not be built: KeyError: 'far_end'",)
+    label = toolpost.load_config(memory.config(built, broken)).label
+    assert caught.value.problems == (
+        f"{label}: tooling.memo2: kind 'memory' could not be built: KeyError: 'far_end'",
+    )
     assert built.closed == 1
+
+
+async def test_every_tooling_that_cannot_be_built_is_named_at_once() -> None:
+    broken, unsupported, refused = Memory(), Memory(), Memory()
+
+    def raising(error: Exception) -> Any:
+        def on_build() -> None:
+            raise error
+
+        return on_build
+
+    broken.on_build = raising(KeyError("far_end"))
+    unsupported.on_build = raising(toolpost.Unsupported("not on this system"))
+    refused.on_build = raising(ConfigError(["tooling.memo3.a: one", "tooling.memo3.b: two"]))
+    config = memory.config(broken, unsupported, refused)
+    with anyio.fail_after(5), pytest.raises(ConfigError) as caught:
+        async with toolpost.open_host(config):
+            pytest.fail("the block was entered")
+
+    label = toolpost.load_config(config).label
+    assert caught.value.problems == (
+        f"{label}: tooling.memo: kind 'memory' could not be built: KeyError: 'far_end'",
+        f"{label}: tooling.memo2: kind 'memory' could not be built: not on this system",
+        f"{label}: tooling.memo3.a: one",
+        f"{label}: tooling.memo3.b: two",
+    )
 
 
 async def test_a_factory_may_raise_an_error_of_the_tree() -> None:
@@ -89,9 +119,13 @@ async def test_a_factory_may_raise_an_error_of_the_tree() -> None:
 
 
 async def test_handlers_for_a_tooling_that_is_not_there_name_those_that_are() -> None:
-    with pytest.raises(toolpost.UnknownTooling, match=r"unknown tooling 'meno'.*'memo'"):
-        async with toolpost.open_host(memory.config(Memory()), handlers={"meno": object()}):
-            pytest.fail("the block was entered")
+    with pytest.raises(UsageError, match=r"handlers for 'meno': .* has no such tooling; it has: 'memo'"):
+        toolpost.open_host(memory.config(Memory()), handlers={"meno": object()})
+
+
+async def test_handlers_are_a_mapping() -> None:
+    with pytest.raises(UsageError, match="handlers must be a mapping"):
+        toolpost.open_host(memory.config(Memory()), handlers=3)  # pyright: ignore[reportArgumentType]: the test
 
 
 async def test_handlers_reach_the_backend_of_their_tooling() -> None:
@@ -265,6 +299,82 @@ async def test_a_backend_that_does_not_close_is_given_up(
             pass
 
     assert "tooling 'memo' did not close within 0.01 s" in caplog.text
+
+
+async def test_a_house_that_is_torn_down_while_it_closes_closes_all_the_same() -> None:
+    memo = Memory()
+
+    stopped: list[BaseException] = []
+
+    async def agent(host: toolpost.Host) -> None:
+        await host.recv()
+        (house,) = [task for task in asyncio.all_tasks() if task.get_name() == "toolpost house"]
+        house.cancel()  # as `asyncio.run` does with every task, when a second Ctrl-C ends it
+        try:
+            await asyncio.Event().wait()
+        except BaseException as error:
+            stopped.append(error)
+            raise
+
+    with anyio.fail_after(5):
+        run = asyncio.create_task(toolpost.run_async(memory.config(memo), agents={"ada": agent}))
+        await settle()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+
+    assert memo.closed == 1
+    assert [type(error) for error in stopped] == [asyncio.CancelledError]
+
+
+def swallower(log: list[str]) -> tuple[asyncio.Event, Callable[[], Coroutine[Any, Any, None]]]:
+    """Work that ends when the event is set, and not before: whatever is raised in it."""
+    released = asyncio.Event()
+
+    async def work() -> None:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except BaseException:
+                pass
+        log.append("ended")
+
+    return released, work
+
+
+@pytest.mark.parametrize("where", ["a queued call", "a call in place", "background", "closing"])
+async def test_a_backend_that_swallows_its_cancellation_is_left_behind_and_reported(
+    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(core_module, "CANCEL_SECS", 0.01)
+    monkeypatch.setattr(core_module, "BACKEND_CLOSE_SECS", 0.01)
+    memo, log = Memory(), list[str]()
+    released, work = swallower(log)
+    caller: asyncio.Task[Any] | None = None
+    with anyio.fail_after(5):
+        async with toolpost.open_host(memory.config(memo)) as host:
+            assert memo.site is not None
+            memo.on_call = lambda call: work()
+            if where == "a queued call":
+                await host.tooling.get("memo").call_tool("any")
+            elif where == "a call in place":
+                caller = asyncio.create_task(host.tooling.get("memo").call_tool_blocking("any"))
+            elif where == "background":
+                memo.site.start_task(work)
+            else:
+                memo.on_close = work
+            await turns(3)
+
+    assert log == []
+    assert memo.closed == 1
+    if caller is None:  # else it is the program's own task
+        assert "await released.wait()" in caplog.text
+        assert "left behind" in caplog.text
+    released.set()
+    if caller is not None:
+        await asyncio.wait({caller})
+    await settle()
+    assert log == ["ended"]
 
 
 async def test_closing_under_cancellation_finishes_first_and_is_cancelled_then() -> None:
@@ -460,6 +570,35 @@ async def test_log_writes_to_the_logger_of_the_agent_and_masks(caplog: pytest.Lo
             host.log("hi", level="loud")
 
     assert caplog.record_tuples == [("toolpost.agent.main", 30, "100 % of ***")]
+
+
+@pytest.mark.parametrize("level", [5, "notset", "", None], ids=repr)
+async def test_a_level_is_the_name_of_one(level: Any) -> None:
+    async with toolpost.open_host(memory.config(Memory())) as host:
+        with pytest.raises(UsageError, match="unknown log level"):
+            host.log("hi", level=level)
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, "x", None, True], ids=repr)
+async def test_sleep_takes_a_number_of_seconds(seconds: Any) -> None:
+    async with toolpost.open_host(memory.config(Memory())) as host:
+        with pytest.raises(UsageError, match="0 or more"):
+            await host.sleep(seconds)
+
+
+async def test_a_host_is_used_on_its_own_loop() -> None:
+    async with toolpost.open_host(memory.config(Memory())) as host:
+        tooling = host.tooling.get("memo")
+
+        async def elsewhere() -> None:
+            for work in (tooling.list_tools, host.recv, lambda: host.sleep(0), lambda: tooling.cancel("x")):
+                with pytest.raises(UsageError, match="belongs to another event loop"):
+                    await work()
+            with pytest.raises(UsageError, match="belongs to another event loop"):
+                host.try_recv()
+
+        with anyio.fail_after(5):
+            await anyio.to_thread.run_sync(lambda: asyncio.run(elsewhere()))
 
 
 async def test_now_goes_on_with_the_loops_clock() -> None:

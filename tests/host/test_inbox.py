@@ -333,6 +333,57 @@ async def test_taking_gives_others_a_turn_even_where_an_envelope_waits() -> None
     assert others == ["ran"]
 
 
+# -- put back --------------------------------------------------------------------------------------
+
+
+async def test_what_is_put_back_is_taken_first_and_traced_once() -> None:
+    trace = Trace()
+    inbox = new_inbox(trace=trace)
+    answered(inbox, "first")
+    answered(inbox, "second")
+    taken = inbox.take_nowait()
+    assert taken is not None
+    inbox.put_back(taken)
+
+    assert texts(inbox) == ["first", "second"]
+    assert [event.kind for event in trace].count("inbound") == 2
+
+
+async def test_what_is_put_back_wakes_a_reader() -> None:
+    inbox = new_inbox()
+    answered(inbox, "back")
+    taken = inbox.take_nowait()
+    assert taken is not None
+    reader = asyncio.create_task(inbox.take())
+    await settle()
+    inbox.put_back(taken)
+
+    assert await reader == taken
+
+
+async def test_what_is_put_back_can_be_cancelled() -> None:
+    inbox = new_inbox()
+    call = answered(inbox, "unwanted")
+    taken = inbox.take_nowait()
+    assert taken is not None
+    inbox.put_back(taken)
+    inbox.cancel(call.id)
+
+    assert inbox.take_nowait() is None
+    assert inbox.statistics() == EMPTY
+
+
+async def test_shutdown_can_be_put_back() -> None:
+    inbox = new_inbox()
+    inbox.put_shutdown()
+    taken = inbox.take_nowait()
+    assert taken is not None
+    inbox.put_back(taken)
+    inbox.cancel("")
+
+    assert inbox.take_nowait() == Envelope("", Shutdown())
+
+
 # -- the end ---------------------------------------------------------------------------------------
 
 
@@ -364,6 +415,31 @@ async def test_shutdown_cancels_what_is_open() -> None:
     assert not inbox.is_open(call.id)
     assert not inbox.is_open(source.id)
     assert waiting.done()
+    assert inbox.statistics()["open_calls"] == 0
+
+
+async def test_shutdown_keeps_what_waits_of_sources_that_it_closes() -> None:
+    trace = Trace()
+    inbox = new_inbox(bound=3, trace=trace)
+    source = inbox.open_source("subscribe_resource")
+    await inbox.put(source, Error("1"))
+    await inbox.put(source, Error("2"))
+    inbox.put_shutdown()
+    await inbox.put(source, Error("too late"))
+
+    assert trace[1] == Closed(agent="tester", id="id1", reason="cancelled")
+    assert source.scope.cancel_called
+    assert texts(inbox) == ["1", "2", "shutdown"]
+    assert inbox.statistics() == EMPTY
+
+
+async def test_what_shutdown_has_kept_can_still_be_cancelled() -> None:
+    inbox = new_inbox()
+    source = inbox.open_source("subscribe_resource")
+    await inbox.put(source, Error("unwanted"))
+    inbox.put_shutdown()
+    inbox.cancel(source.id)
+
     assert texts(inbox) == ["shutdown"]
     assert inbox.statistics() == EMPTY
 

@@ -362,10 +362,13 @@ class Interleavings(RuleBasedStateMachine):
         if last_chance:  # rarely, so that runs are long
             return
         who = self.agents[agent]
+        adds = 0 if who.has_shutdown else 1  # Shutdown itself; what waits stays and is taken before it
         who.has_shutdown = True
 
         async def work() -> None:
+            before = who.inbox.statistics()["waiting"]
             who.context.shut_down()
+            assert who.inbox.statistics()["waiting"] == before + adds
             assert not any(who.tooling.is_open(uuid) for uuid in self.openings)
             await turns(count)
 

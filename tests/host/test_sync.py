@@ -312,10 +312,121 @@ def test_ctrl_c_while_waiting_for_envelopes_loses_none() -> None:
                 host.recv()
             except KeyboardInterrupt:
                 print("interrupted")
-            host.bridge.call(memo.held[0].answer, "kept")
+            host._bridge.call(memo.held[0].answer, "kept")
             print(host.recv(timeout=5).event.value)
     """)
     assert printed.splitlines() == ["interrupted", "kept"]
+
+
+INTERRUPTER = """
+import queue
+
+asked = queue.SimpleQueue()  # an interrupt cannot break it, as it can the locks of `threading`
+
+def interrupt_when_asked():
+    while True:
+        asked.get()
+        interrupt()
+
+threading.Thread(target=interrupt_when_asked, daemon=True).start()
+"""
+
+
+def test_ctrl_c_at_any_moment_of_a_call_leaves_the_thread_working() -> None:
+    printed = script(
+        INTERRUPTER
+        + textwrap.dedent("""
+            seen = 0
+            with toolpost.open_host_sync(config) as host:
+                while seen < 1000:
+                    try:
+                        asked.put(None)
+                        while True:
+                            host.now()
+                    except KeyboardInterrupt:
+                        seen += 1
+                print("works", host.tooling.get("memo").call_tool_blocking("echo").name)
+        """)
+    )
+    assert printed == "works echo\n"
+
+
+def test_ctrl_c_at_any_moment_of_taking_loses_no_envelope() -> None:
+    printed = script(
+        INTERRUPTER
+        + textwrap.dedent("""
+            with toolpost.open_host_sync(config) as host:
+                tooling = host.tooling.get("memo")
+                for number in range(1000):
+                    uuid, taken = tooling.call_tool("echo"), None
+                    try:
+                        asked.put(None)
+                        if number % 2:
+                            taken = host.recv(timeout=5)
+                        while taken is None:
+                            taken = host.try_recv()
+                        while True:
+                            host.now()
+                    except KeyboardInterrupt:
+                        pass
+                    taken = taken or host.recv(timeout=5)
+                    assert taken.id == uuid, "lost, or taken twice"
+                assert host.try_recv() is None
+                kinds = [event.kind for event in host.trace]
+                print("none lost", kinds.count("inbound"))
+        """)
+    )
+    assert printed == "none lost 1000\n"
+
+
+def test_ctrl_c_at_any_moment_of_queueing_leaves_no_call_behind() -> None:
+    printed = script(
+        INTERRUPTER
+        + textwrap.dedent("""
+            with toolpost.open_host_sync(config) as host:
+                tooling = host.tooling.get("memo")
+                for _ in range(500):
+                    uuids = []
+                    try:
+                        asked.put(None)
+                        while True:
+                            uuids += [tooling.call_tool("hold")]
+                    except KeyboardInterrupt:
+                        pass
+                    for uuid in uuids:
+                        tooling.cancel(uuid)
+                opened = [event.id for event in host.trace if event.kind == "opened"]
+                print("left:", [uuid for uuid in opened if tooling.is_open(uuid)])
+        """)
+    )
+    assert printed == "left: []\n"
+
+
+def test_ctrl_c_while_it_closes_does_not_cut_that_short() -> None:
+    printed = script("""
+        import asyncio
+        seen = []
+
+        def on_signal(*_):
+            seen.append("interrupt")
+            raise KeyboardInterrupt
+
+        async def on_close():
+            for count in range(1, 4):
+                interrupt()
+                while len(seen) < count:
+                    await asyncio.sleep(0)
+            memo.log.append("closed")
+
+        signal.signal(signal.SIGINT, on_signal)
+        memo.on_close = on_close
+        try:
+            with toolpost.open_host_sync(config):
+                pass
+        except KeyboardInterrupt:
+            print("interrupted", len(seen), memo.log[-1], threading.active_count())
+    """)
+    assert printed == "interrupted 3 closed 1\n"
 
 
 def test_ctrl_c_that_is_not_caught_closes_the_host() -> None:
@@ -358,7 +469,7 @@ def test_sigterm_shuts_agents_down_as_ctrl_c_does() -> None:
             interrupt(signal.SIGTERM)
             return (await host.recv()).event.kind
 
-        report = asyncio.run(toolpost.run_async(config, agents={"ada": ada}))
+        report = asyncio.run(toolpost.run_async(config, agents={"ada": ada}, handle_signals=True))
         print(report.interrupted, report.outcomes["ada"])
     """)
     assert printed == "True exited: shutdown\n"
@@ -378,7 +489,8 @@ def test_a_second_ctrl_c_grants_no_grace() -> None:
             await host.recv()
             await host.sleep(60)
 
-        report = asyncio.run(toolpost.run_async(config, agents={"ada": ada, "bob": bob}))
+        crew = {"ada": ada, "bob": bob}
+        report = asyncio.run(toolpost.run_async(config, agents=crew, handle_signals=True))
         print(report.interrupted, *report.outcomes.values(), sep="; ")
     """)
     assert "AgentStopped: agent 'bob' did not end in time after Shutdown" in printed
@@ -394,6 +506,72 @@ def test_the_handlers_of_the_program_are_back_after_a_run() -> None:
         interrupt(signal.SIGTERM)
     """)
     assert printed == "mine\n"
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_handlers_of_the_programs_loop_are_back_after_a_run(asked: bool) -> None:
+    printed = script(f"""
+        import asyncio
+
+        async def main():
+            heard = asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, heard.set)
+
+            async def ada(host):
+                pass
+
+            await toolpost.run_async(config, agents={{"ada": ada}}, handle_signals={asked})
+            interrupt(signal.SIGTERM)
+            await heard.wait()
+            print("mine")
+
+        asyncio.run(main())
+    """)
+    assert printed == "mine\n"
+
+
+def test_without_being_asked_a_run_handles_no_signals() -> None:
+    printed = script("""
+        import asyncio
+
+        async def ada(host):
+            return str(signal.getsignal(signal.SIGTERM) is mine)
+
+        def mine(*_): ...
+
+        signal.signal(signal.SIGTERM, mine)
+        print(asyncio.run(toolpost.run_async(config, agents={"ada": ada})).outcomes["ada"])
+    """)
+    assert printed == "exited: True\n"
+
+
+def test_a_task_that_was_left_behind_does_not_keep_the_process() -> None:
+    printed = script("""
+        import asyncio, logging
+        logging.disable()
+        agents_module.SHUTDOWN_GRACE_SECS = agents_module.STOP_GRACE_SECS = 0.01
+
+        async def deaf(host):
+            interrupt()
+            while True:
+                try:
+                    await asyncio.Event().wait()
+                except BaseException:
+                    pass
+
+        async def busy(host):
+            while True:
+                try:
+                    await host.recv()
+                except BaseException:
+                    pass
+
+        try:
+            toolpost.run(config, agents={"deaf": deaf, "busy": busy})
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    assert printed == "interrupted\n"
 
 
 def test_a_thread_that_was_left_behind_does_not_keep_the_process() -> None:

@@ -1,9 +1,10 @@
 """Agents: how a program becomes one, how it runs, and how it ends.
 
-An async agent is a task on the host's loop. A sync agent has a thread of its own, so it may block; its
-host calls cross the bridge. Either way an agent ends in one of three outcomes, and at shutdown in three
-steps: `Shutdown` in its inbox, after a grace `AgentStopped` in its next host call, and at last it is
-cancelled (a task) or left behind with a report of where it stands (a thread, which nothing can end).
+An async agent is a task of its own on the host's loop. A sync agent has a thread of its own, so it may block;
+its host calls cross the bridge. Either way an agent ends in one of three outcomes, and at shutdown in three
+steps: `Shutdown` in its inbox, after a grace `AgentStopped` in its next host call, and at last a task is
+cancelled. A thread, which nothing can end, and a task that swallows its cancellation are left behind, with a
+report of where they stand.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, cast
 
 import anyio
 import msgspec
 
 from toolpost.config import AgentConfig
 from toolpost.errors import AgentStopped, ConfigError
-from toolpost.host.cancelling import is_cancelled
+from toolpost.host.cancelling import leave_behind, where_it_stands
 from toolpost.host.context import AgentContext
 from toolpost.model import Json
 from toolpost.secret import mask
@@ -38,9 +39,6 @@ SHUTDOWN_GRACE_SECS = 5.0
 """From `Shutdown` until an agent's host calls raise `AgentStopped`."""
 STOP_GRACE_SECS = 1.0
 """From then until the agent is cancelled, or its thread left behind."""
-
-AgentFunction: TypeAlias = Callable[[Any], Any]
-"""`run(host)` or `async def run(host)`. Takes a `SyncHost` or a `Host`; gives None or a string."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -59,6 +57,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 COMPLETED = Outcome("completed")
+NO_OUTCOME = Outcome("failed", "it has no outcome: the house ended before it did")
 
 
 # -- loading ---------------------------------------------------------------------------------------
@@ -69,8 +68,26 @@ class Agent:
     """An agent that can run: its function, or the error that loading it gave."""
 
     name: str
-    function: AgentFunction | None
+    function: Callable[[Any], object] | None
     error: BaseException | None = None
+
+
+def load_agents(configs: Iterable[AgentConfig], folder: Path, label: str) -> list[Agent]:
+    """The agents of a config, which is called `label`.
+
+    Raises:
+        ConfigError: Some cannot be found; holds every problem.
+    """
+    agents: list[Agent] = []
+    problems: list[str] = []
+    for config in configs:
+        try:
+            agents.append(load_agent(config, folder))
+        except ConfigError as error:
+            problems += [f"{label}: {problem}" for problem in error.problems]
+    if problems:
+        raise ConfigError(problems)
+    return agents
 
 
 def load_agent(config: AgentConfig, folder: Path) -> Agent:
@@ -128,26 +145,25 @@ class AgentRun:
     def __init__(self, agent: Agent, context: AgentContext) -> None:
         self._agent = agent
         self._context = context
-        self._scope = anyio.CancelScope()
         self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_cancelled = False
+        """By us: what the agent cancels itself is its own doing."""
         self._left = asyncio.Event()
-        """Set when a thread is left behind."""
+        """Set when a task or a thread is left behind."""
         self.done = anyio.Event()
 
     async def run(self, host: object, sync_host: object) -> Outcome:
         """Run the agent to its end. Never raises for what the agent does."""
-        outcome = Outcome("failed", "it was cancelled: it did not end after Shutdown")
         try:
-            with self._scope:
-                if self._agent.error is not None or self._agent.function is None:
-                    outcome = self._failed(self._agent.error or TypeError("there is nothing to run"))
-                elif _is_async(self._agent.function):
-                    outcome = await self._await(self._agent.function, host)
-                else:
-                    outcome = await self._in_thread(self._agent.function, sync_host)
+            function: Any = self._agent.function
+            if self._agent.error is not None or function is None:
+                return self._failed(self._agent.error or TypeError("there is nothing to run"))
+            if _is_async(function):
+                return await self._in_task(function, host)
+            return await self._in_thread(function, sync_host)
         finally:
             self.done.set()
-        return outcome
 
     async def end(self, hurry: asyncio.Event) -> None:
         """Bring the agent to its end, gently at first; once `hurry` is set, without its grace."""
@@ -161,27 +177,56 @@ class AgentRun:
         self._context.stop()
         if await self._ends_within(STOP_GRACE_SECS):
             return
-        self._report_stuck()
-        if self._thread is None:
-            self._scope.cancel()
-        else:
-            self._left.set()
+        if self._task is not None:
+            self._report_stuck("it is cancelled", where_it_stands(self._task))
+            self._is_cancelled = True
+            self._task.cancel()
+            if await self._ends_within(STOP_GRACE_SECS):
+                return
+            self._report_stuck("it swallows its cancellation and is left behind", where_it_stands(self._task))
+        elif self._thread is not None:
+            self._report_stuck("its thread is left behind", _where_thread_stands(self._thread))
+        self._left.set()
         await self._ends_within(STOP_GRACE_SECS)
+
+    def abandon(self) -> None:
+        """Stop the agent, and wait for it no more."""
+        self._context.stop()
+        self._left.set()
 
     async def _ends_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
             await self.done.wait()
         return self.done.is_set()
 
-    async def _await(self, function: AgentFunction, host: object) -> Outcome:
-        try:
-            return self._returned(await function(host))
-        except (Exception, SystemExit, AgentStopped, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
-                raise
-            return self._failed(error)
+    async def _in_task(self, function: Callable[[object], Awaitable[object]], host: object) -> Outcome:
+        outcome = Outcome("failed", "it was left behind: it did not even end when it was cancelled")
 
-    async def _in_thread(self, function: AgentFunction, host: object) -> Outcome:
+        async def body() -> None:
+            nonlocal outcome
+            try:
+                outcome = self._returned(await function(host))
+            except (KeyboardInterrupt, GeneratorExit):  # not the agent's doing
+                raise
+            except BaseException as error:
+                if self._is_cancelled and isinstance(error, asyncio.CancelledError):
+                    outcome = Outcome("failed", "it was cancelled: it did not end after Shutdown")
+                else:
+                    outcome = self._failed(error)
+
+        # A task of its own: an agent that cancels the task that it runs in ends nobody else.
+        self._task = asyncio.create_task(body(), name=f"agent {self._agent.name}")
+        finished = asyncio.Event()
+        self._task.add_done_callback(lambda _: finished.set())
+        try:
+            await self._until_left_or(finished)
+        finally:
+            if not self._task.done():
+                self._task.cancel()
+                leave_behind(self._task)
+        return outcome
+
+    async def _in_thread(self, function: Callable[[object], object], host: object) -> Outcome:
         loop = asyncio.get_running_loop()
         finished = asyncio.Event()
         outcome = Outcome("failed", "its thread was left behind: it made no host call after Shutdown")
@@ -189,22 +234,25 @@ class AgentRun:
         def body() -> None:
             nonlocal outcome
             try:
-                ended = self._returned(function(host))
+                outcome = self._returned(function(host))
             except BaseException as error:
-                ended = self._failed(error)
-            outcome = ended
-            with suppress(RuntimeError):  # left behind, and the loop has closed since
-                loop.call_soon_threadsafe(finished.set)
+                outcome = self._failed(error)
+            finally:
+                with suppress(RuntimeError):  # left behind, and the loop has closed since
+                    loop.call_soon_threadsafe(finished.set)
 
         # A daemon: a thread that was left behind must not keep the process.
         self._thread = threading.Thread(
             target=contextvars.copy_context().run, args=(body,), name=f"agent {self._agent.name}", daemon=True
         )
         self._thread.start()
+        await self._until_left_or(finished)
+        return outcome
+
+    async def _until_left_or(self, finished: asyncio.Event) -> None:
         async with anyio.create_task_group() as waits:
             waits.start_soon(_wait_and_cancel, self._left, waits.cancel_scope)
             waits.start_soon(_wait_and_cancel, finished, waits.cancel_scope)
-        return outcome
 
     def _returned(self, value: object) -> Outcome:
         if value is None:
@@ -214,21 +262,56 @@ class AgentRun:
         if inspect.iscoroutine(value):
             value.close()
             return Outcome("failed", "it returned a coroutine; declare it with `async def`")
-        return Outcome("failed", mask(f"it returned {value!r}; an agent returns None or a string"))
+        shown = _text_by(repr, value)
+        return Outcome("failed", mask(f"it returned {shown}; an agent returns None or a string"))
 
     def _failed(self, error: BaseException) -> Outcome:
-        if not isinstance(error, AgentStopped):
+        stops = [each for each in _leaves(error) if isinstance(each, AgentStopped)]
+        if stops and len(stops) == len(_leaves(error)):
+            error = stops[0]  # a task group whose tasks were all stopped is an agent that was stopped
+        else:
             self._context.log.error("agent %r failed", self._agent.name, exc_info=error)
-        text = str(error)
-        return Outcome("failed", mask(f"{type(error).__name__}: {text}" if text else type(error).__name__))
+        return Outcome("failed", mask(_description(error)))
 
-    def _report_stuck(self) -> None:
-        where = "it is cancelled"
-        if self._thread is not None and self._thread.ident is not None:
-            frame = sys._current_frames().get(self._thread.ident)  # pyright: ignore[reportPrivateUsage]: the documented way
-            stack = "" if frame is None else "".join(traceback.format_stack(frame))
-            where = f"its thread is left behind, standing at\n{stack}"
-        self._context.log.error("agent %r did not end after Shutdown: %s", self._agent.name, where)
+    def _report_stuck(self, what: str, where: str) -> None:
+        self._context.log.error(
+            "agent %r did not end after Shutdown: %s, standing at\n%s", self._agent.name, what, where
+        )
+
+
+MOST_LEAVES = 5
+"""Of the exceptions in a group, how many an outcome's text names."""
+
+
+def _description(error: BaseException) -> str:
+    text = _text_by(str, error)
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    leaves = _leaves(error)
+    if leaves != [error]:
+        more = ["…"] if len(leaves) > MOST_LEAVES else []
+        said += ": " + "; ".join([_description(each) for each in leaves[:MOST_LEAVES]] + more)
+    return said
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    """The exceptions of a group, of the groups in it too; else the one that it is."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return [leaf for each in inner for leaf in _leaves(each)]
+
+
+def _text_by(to_text: Callable[[object], str], value: object) -> str:
+    """What an agent's object says of itself, if it can."""
+    try:
+        return to_text(value)
+    except BaseException as error:
+        return f"({to_text.__name__}() of it raised {type(error).__name__})"
+
+
+def _where_thread_stands(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)  # pyright: ignore[reportPrivateUsage]: the documented way
+    return "" if frame is None else "".join(traceback.format_stack(frame))
 
 
 async def _wait_and_cancel(event: asyncio.Event, scope: anyio.CancelScope) -> None:
@@ -236,6 +319,6 @@ async def _wait_and_cancel(event: asyncio.Event, scope: anyio.CancelScope) -> No
     scope.cancel()
 
 
-def _is_async(function: AgentFunction) -> bool:
+def _is_async(function: object) -> bool:
     by_class: Any = vars(type(function)).get("__call__")  # an object with `async def __call__`
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(by_class)

@@ -1,7 +1,8 @@
 """The way of a thread into the event loop and back: one hop there, one back.
 
 A sync agent's thread stands still while the loop works for it. It can be interrupted (Ctrl-C in a main
-thread): what it waited for is then cancelled first, so that nothing goes on without it.
+thread), at any of its steps: what it waited for is then cancelled first, so that nothing goes on without it,
+and what had come of it already is taken back (`undo`), so that nothing is lost with it.
 """
 
 from __future__ import annotations
@@ -12,20 +13,39 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, ParamSpec, TypeVar, cast
 
 import anyio
-from anyio.abc import TaskGroup
 
 from toolpost.errors import HostClosed, UsageError
-from toolpost.host.cancelling import is_cancelled
+from toolpost.host.cancelling import Tasks, is_cancelled
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Latch:
+    """Set once, on one thread; waited for by one other. A wait that is interrupted can be taken up again."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        if not self.is_set:
+            self.is_set = True
+            self._lock.release()
+
+    def wait(self) -> None:
+        # An interrupt between getting the lock and returning would make a second `acquire` wait for ever.
+        # (`threading.Event` is no better: an interrupt can leave the lock inside it taken.)
+        while not self.is_set:
+            self._lock.acquire()
 
 
 class Bridge:
     """Runs functions on the loop for the threads of one agent."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, tasks: TaskGroup, ending: Callable[[], BaseException]
+        self, loop: asyncio.AbstractEventLoop, tasks: Tasks, ending: Callable[[], BaseException]
     ) -> None:
         self._loop = loop
         self._tasks = tasks
@@ -41,26 +61,30 @@ class Bridge:
         async def plain() -> R:
             return func(*args, **kwargs)
 
-        return self.wait_for(plain)
+        return self.cross(plain)
 
     def wait_for(self, func: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of an async function, awaited on the loop."""
-        self._refuse_loop_thread()
 
         async def bound() -> R:
             return await func(*args, **kwargs)
 
-        hop = _Hop(bound)
-        with self._lock:
-            if self._closed:
-                raise self._ending()
-            self._under_way.add(hop)  # pyright: ignore[reportArgumentType]: only its waiting is used
-            self._loop.call_soon_threadsafe(self._start, hop)
+        return self.cross(bound)
+
+    def cross(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None = None) -> R:
+        """The result of `func`, awaited on the loop. Where the thread is interrupted, `undo` gets it."""
+        self._refuse_loop_thread()
+        hop = _Hop(func, undo)
         try:
-            return hop.wait(self._loop)
-        finally:
-            with self._lock:
-                self._under_way.discard(hop)
+            self._send(hop)
+            result = hop.wait()
+            self._forget(hop)
+            return result
+        except BaseException:
+            if not hop.is_over:
+                self._give_up(hop)
+            self._forget(hop)
+            raise
 
     def close(self) -> None:
         """Wake every thread that still waits; that call and later ones raise. On the loop."""
@@ -70,11 +94,31 @@ class Bridge:
         for hop in left:
             hop.settle_error(self._ending())
 
+    def _send(self, hop: _Hop[R]) -> None:
+        with self._lock:
+            if self._closed:
+                hop.is_over = True
+                raise self._ending()
+            self._under_way.add(hop)  # pyright: ignore[reportArgumentType]: only its waiting is used
+            self._loop.call_soon_threadsafe(self._start, hop)
+
     def _start(self, hop: _Hop[R]) -> None:
         try:
             self._tasks.start_soon(hop.run)
         except RuntimeError:  # the agent's tasks have ended between the hop and now
             hop.settle_error(self._ending())
+
+    def _give_up(self, hop: _Hop[R]) -> None:
+        """In the thread, which was interrupted: returns when the loop has finished with this hop."""
+        with self._lock:
+            if self._closed:
+                return
+            self._loop.call_soon_threadsafe(hop.give_up)
+        hop.settled.wait()
+
+    def _forget(self, hop: _Hop[R]) -> None:
+        with self._lock:
+            self._under_way.discard(hop)
 
     def _refuse_loop_thread(self) -> None:
         try:
@@ -89,26 +133,27 @@ class Bridge:
 
 
 class _Hop(Generic[R]):
-    """One call from a thread: a lock that the thread waits for, and what came of it."""
+    """One call from a thread: a latch that the thread waits for, and what came of it."""
 
-    def __init__(self, func: Callable[[], Awaitable[R]]) -> None:
+    def __init__(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None) -> None:
         self._func = func
+        self._undo = undo
         self._scope: anyio.CancelScope | None = None  # made on the loop: it cannot be made elsewhere
         self._is_given_up = False
-        self._done = threading.Lock()
-        self._done.acquire()
-        self._settled = False
+        self.settled = Latch()
+        self.is_over = False
+        """The thread has its error: there is nothing to give up. Only the thread sets it."""
         self._result: R | None = None
         self._error: BaseException | None = None
 
     async def run(self) -> None:
         """On the loop."""
+        if self._is_given_up:
+            return
         try:
             with anyio.CancelScope() as self._scope:
-                if self._is_given_up:
-                    self._scope.cancel()
-                self._result = await self._func()
-                self._settle()
+                result = await self._func()
+                self._settle_result(result)
         except Exception as error:
             self.settle_error(error)
         except BaseException as error:  # AgentStopped belongs to the thread, not to the loop
@@ -118,31 +163,38 @@ class _Hop(Generic[R]):
         finally:
             self.settle_error(HostClosed("the call was cancelled: its agent has ended"))
 
-    def wait(self, loop: asyncio.AbstractEventLoop) -> R:
+    def wait(self) -> R:
         """In the thread."""
-        try:
-            self._done.acquire()
-        except BaseException:
-            loop.call_soon_threadsafe(self._give_up)
-            self._done.acquire()
-            raise
+        self.settled.wait()
         if self._error is not None:
+            self.is_over = True
             raise self._error
         return cast("R", self._result)
 
-    def _give_up(self) -> None:
-        """On the loop: the thread was interrupted, perhaps before this has begun."""
+    def give_up(self) -> None:
+        """On the loop: the thread was interrupted, before this has begun, after it was done, or between."""
         self._is_given_up = True
-        if self._scope is not None:
+        if self.settled.is_set:
+            if self._error is None:
+                self._take_back(cast("R", self._result))
+        elif self._scope is None:
+            self.settle_error(HostClosed("the call was interrupted"))
+        else:
             self._scope.cancel()
 
     def settle_error(self, error: BaseException) -> None:
         """On the loop. The first settling counts."""
-        if not self._settled:
+        if not self.settled.is_set:
             self._error = error
-            self._settle()
+            self.settled.set()
 
-    def _settle(self) -> None:
-        if not self._settled:
-            self._settled = True
-            self._done.release()
+    def _settle_result(self, result: R) -> None:
+        if self._is_given_up or self.settled.is_set:  # it came all the same, and nobody waits for it
+            self._take_back(result)
+        else:
+            self._result = result
+            self.settled.set()
+
+    def _take_back(self, result: R) -> None:
+        if self._undo is not None:
+            self._undo(result)

@@ -4,19 +4,22 @@
       │                      └──stop──▶ stopped: the call under way and every later one raises
       └──────────────────────stop──▶
 
-A handle asks its context before it does anything, and does its waiting inside `working()`.
+A handle asks its context before it does anything, and does its waiting inside `working()`. Whatever fails in
+there lets others run first, so that an agent which tries again and again, or swallows its end, stops nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, cast
 
 import anyio
-from anyio.abc import TaskGroup
+import anyio.lowlevel
 
-from toolpost.errors import AgentStopped, HostClosed
+from toolpost.errors import AgentStopped, HostClosed, UsageError
+from toolpost.host.cancelling import Tasks
 from toolpost.host.inbox import Inbox, Source
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger
@@ -35,7 +38,7 @@ class AgentContext:
         name: str,
         *,
         inbox: Inbox,
-        tasks: TaskGroup,
+        tasks: Tasks,
         trace: Trace | None,
         params: JsonObject,
         recv_timeout: float,
@@ -49,35 +52,39 @@ class AgentContext:
         self.now = now
         self.log = get_logger(f"toolpost.agent.{name}")
         self._is_program = is_program
+        self._loop = asyncio.get_running_loop()
         self._tasks = tasks
         self._trace = trace
-        self._working: set[anyio.CancelScope] = set()
+        self.under_way: set[anyio.CancelScope] = set()
+        """Around each call that waits."""
         self._stopped = False
+        self._has_ended = False
 
     # -- for handles -----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise if this agent has been stopped."""
+        """Raise if this agent has been stopped, or is used on another loop than its own."""
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = self._loop  # on no loop: what does not wait may be called there, if the program sees to it
+        if here is not self._loop:
+            raise UsageError(
+                f"the host of agent {self.name!r} belongs to another event loop:"
+                " use it on the loop that it was opened on, or open one here"
+            )
         if self._stopped:
             raise self.ending()
 
-    @contextmanager
-    def working(self) -> Generator[None]:
+    def working(self) -> _Working:
         """Around everything that waits on behalf of the agent: a stop ends it."""
-        self.check()
-        with anyio.CancelScope() as scope:
-            self._working.add(scope)
-            try:
-                yield
-            finally:
-                self._working.discard(scope)
-        if scope.cancelled_caught:
-            raise self.ending()
+        return _Working(self)
 
     def record(self, op: str, tooling: str, **detail: Json) -> None:
         """Write down a call that is about to take effect."""
         if self._trace is not None:
-            self._trace.append(Call(agent=self.name, op=op, detail={"tooling": tooling, **detail}))
+            own = {name: _copy(value) for name, value in detail.items()}  # the backend has the original
+            self._trace.append(Call(agent=self.name, op=op, detail={"tooling": tooling, **own}))
 
     def start(self, func: Callable[..., Coroutine[Any, Any, object]], source: Source, *args: object) -> None:
         """Start the pump of a source. It ends with the source, and with the agent."""
@@ -96,13 +103,59 @@ class AgentContext:
 
     def stop(self) -> None:
         """End the call that is under way and every later one, and all sources."""
+        if self._stopped:
+            return
         self._stopped = True
         self.inbox.put_shutdown()
-        for scope in tuple(self._working):
+        for scope in tuple(self.under_way):
             scope.cancel()
+
+    def end(self) -> None:
+        """The agent has ended: as `stop`, for what it has left running."""
+        self._has_ended = not self._stopped
+        self.stop()
 
     def ending(self) -> BaseException:
         """What calls raise once the agent is stopped: a program is told, an agent is ended."""
         if self._is_program:
             return HostClosed("the host is closed; open another one")
+        if self._has_ended:
+            return AgentStopped(f"agent {self.name!r} has ended; its host cannot be used any more")
         return AgentStopped(f"agent {self.name!r} did not end in time after Shutdown")
+
+
+class _Working:
+    """See `AgentContext.working`."""
+
+    __slots__ = ("_context", "_scope")
+
+    def __init__(self, context: AgentContext) -> None:
+        self._context = context
+        self._scope = anyio.CancelScope()
+
+    async def __aenter__(self) -> None:
+        try:
+            self._context.check()
+        except BaseException:
+            await anyio.lowlevel.checkpoint()
+            raise
+        self._scope.__enter__()
+        self._context.under_way.add(self._scope)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.under_way.discard(self._scope)
+        if isinstance(error, Exception):
+            await anyio.lowlevel.cancel_shielded_checkpoint()
+        self._scope.__exit__(kind, error, trace)
+        if self._scope.cancelled_caught:
+            raise self._context.ending()
+
+
+def _copy(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _copy(each) for name, each in cast("JsonObject", value).items()}
+    if isinstance(value, list):
+        return [_copy(each) for each in cast("list[Json]", value)]
+    return value

@@ -6,7 +6,8 @@ everything has a parent:
     house ─┬─ background work of the backends (connections)
            └─ one seat per agent ── the pumps of its sources, the hops of its threads
 
-Closing goes the same way back: agents first, then backends, then whatever is left is cancelled.
+Closing goes the same way back: agents first, then backends, then whatever is left is cancelled. Each wait on
+the way is bounded: code of others that does not even end when it is cancelled is reported and left behind.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,9 +24,9 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from toolpost.config import Config, ToolingConfig
 from toolpost.errors import ConfigError, HostClosed, ToolpostError, UnknownTooling, UsageError
-from toolpost.host.agents import Agent, AgentRun, Outcome
+from toolpost.host.agents import NO_OUTCOME, Agent, AgentRun, Outcome
 from toolpost.host.bridge import Bridge
-from toolpost.host.cancelling import is_cancelled
+from toolpost.host.cancelling import Tasks, end_tasks, is_cancelled, where_it_stands
 from toolpost.host.context import MAIN, AgentContext
 from toolpost.host.face import Host
 from toolpost.host.handle import Tooling
@@ -39,6 +40,8 @@ from toolpost.trace.log import Trace
 
 BACKEND_CLOSE_SECS = 15.0
 """How long a backend may take to end; what is left then is cancelled."""
+CANCEL_SECS = 5.0
+"""How long what was cancelled may take to end; what is left then is left behind."""
 
 _log = get_logger("toolpost.host")
 
@@ -65,16 +68,21 @@ class Core:
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         """`on_state` and `on_progress` are for a program that shows people what goes on; see `Site`."""
-        for name in extras:
-            if name not in config.tooling:
-                raise UnknownTooling(name, config.tooling)
+        if unknown := [name for name in extras if name not in config.tooling]:
+            known = ", ".join(map(repr, sorted(config.tooling))) or "none"
+            raise UsageError(
+                f"handlers for {unknown[0]!r}: {config.label} has no such tooling; it has: {known}"
+            )
         self.config = config
         self.trace = Trace() if trace else None
         self._extras = extras
         self._on_state = on_state
         self._on_progress = on_progress
         self._backends: dict[str, Backend] = {}
+        self._background = Tasks("a tooling")
         self._runs: set[AgentRun] = set()
+        self._seats: set[anyio.Event] = set()
+        """Each is set when an agent has left its seat."""
         self._closing = asyncio.Event()
         self._accepts_tasks = False
         self._epoch = 0.0
@@ -135,13 +143,24 @@ class Core:
                 if self._is_built(ready):
                     await self._closing.wait()
             finally:
+                self._closing.set()  # the house may have been cancelled: `asyncio.run` does so at its end
                 with anyio.CancelScope(shield=True):
-                    await self._end_agents()
-                    self._accepts_tasks = False
-                    await self._close_backends()
+                    await self._close_all()
                 if self.trace is not None:
                     self.trace.end()
                 tasks.cancel_scope.cancel()
+
+    async def _close_all(self) -> None:
+        cancelled: asyncio.CancelledError | None = None
+        for step in (self._end_agents, self._clear_seats, self._close_backends, self._end_background):
+            try:
+                await step()
+            except asyncio.CancelledError as error:  # the loop is torn down: only this step ends here
+                cancelled = error
+                for run in tuple(self._runs):
+                    run.abandon()
+        if cancelled is not None:
+            raise cancelled
 
     def _is_built(self, ready: asyncio.Future[None]) -> bool:
         try:
@@ -155,14 +174,30 @@ class Core:
         return True
 
     def _build_backends(self) -> None:
+        failures: dict[str, Exception] = {}
         for name, tooling in self.config.tooling.items():
             try:
                 self._backends[name] = tooling.kind.factory(tooling.params, self._site(tooling))
-            except ToolpostError:
-                raise
             except Exception as error:
-                why = f"kind {tooling.kind.name!r} could not be built: {type(error).__name__}: {error}"
-                raise ConfigError([f"tooling.{name}: {why}"]) from error
+                failures[name] = error
+        causes = tuple(failures.values())
+        if (
+            len(causes) == 1
+            and isinstance(causes[0], ToolpostError)
+            and not isinstance(causes[0], ConfigError)
+        ):
+            raise causes[0]
+        if causes:
+            problems = [line for name, error in failures.items() for line in self._unbuilt(name, error)]
+            raise ConfigError(problems) from causes[0]
+
+    def _unbuilt(self, name: str, error: Exception) -> list[str]:
+        """Why a tooling could not be built, as lines of a `ConfigError`."""
+        if isinstance(error, ConfigError):
+            return [f"{self.config.label}: {problem}" for problem in error.problems]
+        kind = self.config.tooling[name].kind.name
+        why = str(error) if isinstance(error, ToolpostError) else f"{type(error).__name__}: {error}"
+        return [f"{self.config.label}: tooling.{name}: kind {kind!r} could not be built: {why}"]
 
     def _site(self, tooling: ToolingConfig) -> Site:
         def on_state(state: str) -> None:
@@ -191,9 +226,9 @@ class Core:
                     raise
                 _log.exception("a background task of a tooling raised")
 
-        if self._tasks is None or not self._accepts_tasks:
+        if not self._accepts_tasks:
             raise HostClosed("the host is closed; open another one")
-        self._tasks.start_soon(contained)
+        self._background.start_soon(contained)
 
     async def _end_agents(self) -> None:
         async with anyio.create_task_group() as ends:
@@ -201,20 +236,38 @@ class Core:
                 ends.start_soon(run.end, self._hurry)
 
     async def _close_backends(self) -> None:
+        self._accepts_tasks = False
+
         async def close(name: str, backend: Backend) -> None:
-            try:
-                with anyio.move_on_after(BACKEND_CLOSE_SECS) as scope:
+            async def contained() -> None:
+                try:
                     await backend.aclose()
-                if scope.cancelled_caught:
-                    _log.warning("tooling %r did not close within %g s", name, BACKEND_CLOSE_SECS)
-            except (Exception, asyncio.CancelledError):
-                if is_cancelled():
-                    raise
-                _log.exception("tooling %r raised while it closed", name)
+                except (Exception, asyncio.CancelledError):
+                    if is_cancelled():
+                        raise
+                    _log.exception("tooling %r raised while it closed", name)
+
+            closing = asyncio.create_task(contained())
+            await asyncio.wait({closing}, timeout=BACKEND_CLOSE_SECS)
+            if closing.done():
+                return
+            where = where_it_stands(closing)
+            _log.warning(
+                "tooling %r did not close within %g s; it stands at\n%s", name, BACKEND_CLOSE_SECS, where
+            )
+            if await end_tasks({closing}, CANCEL_SECS):
+                _log.error("tooling %r swallows its cancellation, and its closing is left behind", name)
 
         async with anyio.create_task_group() as closes:
             for name, backend in self._backends.items():
                 closes.start_soon(close, name, backend)
+
+    async def _clear_seats(self) -> None:
+        for has_left in tuple(self._seats):
+            await has_left.wait()
+
+    async def _end_background(self) -> None:
+        await self._background.close(CANCEL_SECS)
 
     async def describe(self, name: str) -> JsonObject | None:
         """What the server of a tooling says of itself; None for a kind without one. Connects."""
@@ -239,37 +292,44 @@ class Core:
         """A place for an agent. Leaving it cancels the agent's sources, on the wire too."""
         toolings = frozenset(self._backends if granted is None else granted)
         tunables = self.config.tunables
-        async with anyio.create_task_group() as tasks:
-            inbox = Inbox(
-                agent=name,
-                bound=tunables.inbox_bound,
-                calls_bound=tunables.open_calls_bound,
-                trace=self.trace,
-                new_id=_new_id,
-            )
-            context = AgentContext(
-                name,
-                inbox=inbox,
-                tasks=tasks,
-                trace=self.trace,
-                params=params or {},
-                recv_timeout=tunables.recv_timeout_secs,
-                now=self.now,
-                is_program=is_program,
-            )
+        tasks = Tasks(f"agent {name!r}")
+        inbox = Inbox(
+            agent=name,
+            bound=tunables.inbox_bound,
+            calls_bound=tunables.open_calls_bound,
+            trace=self.trace,
+            new_id=_new_id,
+        )
+        context = AgentContext(
+            name,
+            inbox=inbox,
+            tasks=tasks,
+            trace=self.trace,
+            params=params or {},
+            recv_timeout=tunables.recv_timeout_secs,
+            now=self.now,
+            is_program=is_program,
+        )
 
-            def find(tooling: str) -> Tooling:
-                if tooling not in toolings:
-                    raise UnknownTooling(tooling, toolings)
-                return Tooling(context, tooling, self._backends[tooling])
+        def find(tooling: str) -> Tooling:
+            if tooling not in toolings:
+                raise UnknownTooling(tooling, toolings)
+            return Tooling(context, tooling, self._backends[tooling])
 
-            bridge = Bridge(asyncio.get_running_loop(), tasks, context.ending)
+        bridge = Bridge(asyncio.get_running_loop(), tasks, context.ending)
+        has_left = anyio.Event()
+        self._seats.add(has_left)
+        try:
+            yield Seat(context, bridge, find)
+        finally:
+            context.end()
+            bridge.close()
             try:
-                yield Seat(context, bridge, find)
+                with anyio.CancelScope(shield=True):
+                    await tasks.close(CANCEL_SECS)
             finally:
-                context.stop()
-                bridge.close()
-                tasks.cancel_scope.cancel()
+                self._seats.discard(has_left)
+                has_left.set()
 
     async def open_main(self) -> Seat:
         """The seat of a program that is its own agent; kept until the house closes."""
@@ -281,7 +341,7 @@ class Core:
             task_status.started(seat)
             await self._closing.wait()
 
-    async def run_agents(self, agents: Iterable[Agent], stop: asyncio.Event) -> dict[str, Outcome]:
+    async def run_agents(self, agents: Sequence[Agent], stop: asyncio.Event) -> dict[str, Outcome]:
         """Run agents side by side to their ends. Once `stop` is set, they are shut down.
 
         They belong to the house: where the caller is cancelled, closing it ends them.
@@ -303,7 +363,7 @@ class Core:
 
         self._tasks.start_soon(run_all)
         await ended.wait()
-        return outcomes
+        return {agent.name: outcomes.get(agent.name, NO_OUTCOME) for agent in agents}
 
     async def _end_on(self, stop: asyncio.Event) -> None:
         await stop.wait()

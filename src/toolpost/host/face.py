@@ -67,9 +67,9 @@ class Host:
             HostClosed: `Shutdown` has been taken; nothing follows it.
         """
         limit = self._context.recv_timeout if timeout is None else timeout
-        if not is_seconds(limit):
-            raise UsageError(f"timeout must be a number of seconds, 0 or more, not {timeout!r}")
-        with self._context.working():
+        async with self._context.working():
+            if not is_seconds(limit):
+                raise UsageError(f"timeout must be a number of seconds, 0 or more, not {timeout!r}")
             with anyio.move_on_after(None if limit == math.inf else limit):
                 return await self._context.inbox.take()
             if (envelope := self._context.inbox.take_nowait()) is not None:  # it came with the last tick
@@ -89,8 +89,8 @@ class Host:
             level: `debug`, `info`, `warning` or `error`.
         """
         self._context.check()
-        number = _LEVELS.get(level.upper())
-        if number is None:
+        number = _LEVELS.get(level.upper()) if isinstance(level, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+        if not number:  # `notset` is 0: a record of that level would be written nowhere
             raise UsageError(f"unknown log level {level!r}; use debug, info, warning or error")
         self._context.log.log(number, "%s", message)
 
@@ -99,9 +99,20 @@ class Host:
         return self._context.now()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait. Shutdown does not end it; the end of the grace after it does."""
-        with self._context.working():
+        """Wait. Shutdown does not end it; the end of the grace after it does.
+
+        Raises:
+            UsageError: `seconds` is no number, or less than 0.
+        """
+        async with self._context.working():
+            if not is_seconds(seconds):
+                raise UsageError(f"sleep takes a number of seconds, 0 or more, not {seconds!r}")
             await anyio.sleep(seconds)
+
+    def _put_back(self, envelope: Envelope | None) -> None:
+        """A thread that took an envelope was interrupted before it had it."""
+        if envelope is not None:
+            self._context.inbox.put_back(envelope)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of agent {self.name!r}>"

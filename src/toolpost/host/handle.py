@@ -21,6 +21,9 @@ from toolpost.host.pump import pump_call, pump_subscription, started
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.tooling.port import Backend, Requests, ToolCall
 
+MAX_DEPTH = 200
+"""How deep arguments may be nested. The codecs on the way to a server give up at about 250."""
+
 
 class Tooling:
     """A handle on one tooling. Cheap: it connects with the first call that needs the server."""
@@ -40,7 +43,7 @@ class Tooling:
 
     async def list_tools(self) -> list[Tool]:
         """Every tool of the server, asked for now: nothing is cached."""
-        with self._context.working():
+        async with self._context.working():
             self._record("list_tools")
             return await self._backend.list_tools()
 
@@ -60,8 +63,8 @@ class Tooling:
             UsageError: The arguments are no JSON object. Nothing is queued.
             TooManyOpenCalls: `open_calls_bound` calls are queued already.
         """
-        call = tool_call(name, arguments, timeout, agent=self._context.name)
-        with self._context.working():
+        async with self._context.working():
+            call = tool_call(name, arguments, timeout, agent=self._context.name)
             self._context.inbox.check_can_open("call_tool")
             self._record("call_tool", name=name, arguments=call.arguments)
             source = self._context.inbox.open_source("call_tool")
@@ -87,8 +90,8 @@ class Tooling:
             ConnectionLost: The connection died meanwhile; whether the call took effect is unknown.
             RequestTimeout: The server took too long.
         """
-        call = tool_call(name, arguments, timeout, agent=self._context.name)
-        with self._context.working():
+        async with self._context.working():
+            call = tool_call(name, arguments, timeout, agent=self._context.name)
             self._record("call_tool_blocking", name=name, arguments=call.arguments)
             return await self._backend.call_tool(call)
 
@@ -109,7 +112,7 @@ class Tooling:
 
     async def list_resources(self) -> list[ResourceInfo]:
         """Every resource that the server lists, asked for now."""
-        with self._context.working():
+        async with self._context.working():
             self._record("list_resources")
             return await self._backend.list_resources()
 
@@ -119,8 +122,8 @@ class Tooling:
         Raises:
             ResourceNotFound: The server knows none under that URI.
         """
-        check_text("uri", uri)
-        with self._context.working():
+        async with self._context.working():
+            check_text("uri", uri)
             self._record("read_resource", uri=uri)
             return await self._backend.read_resource(uri)
 
@@ -130,7 +133,7 @@ class Tooling:
         Each `ResourceListUpdated` under it carries the new list. An `Error` under it ends it, unless it
         tells of a failed read-back.
         """
-        with self._context.working():
+        async with self._context.working():
             self._context.inbox.check_can_open("subscribe_resource_list")
             self._record("subscribe_resource_list")
             source = self._context.inbox.open_source("subscribe_resource_list")
@@ -147,8 +150,8 @@ class Tooling:
         Each `ResourceUpdated` under it carries the content after the change. An `Error` under it ends it,
         unless it tells of a failed read-back.
         """
-        check_text("uri", uri)
-        with self._context.working():
+        async with self._context.working():
+            check_text("uri", uri)
             self._context.inbox.check_can_open("subscribe_resource")
             self._record("subscribe_resource", uri=uri)
             source = self._context.inbox.open_source("subscribe_resource")
@@ -165,8 +168,8 @@ class Tooling:
         Raises:
             Unsupported: The tooling's kind has no such requests.
         """
-        check_text("method", method)
-        with self._context.working():
+        async with self._context.working():
+            check_text("method", method)
             if not isinstance(self._backend, Requests):
                 raise Unsupported(f"tooling {self._name!r}: kind {self.kind()!r} has no raw requests")
             self._record("request", method=method)
@@ -187,8 +190,12 @@ class Tooling:
             raise
         return source.id
 
+    def _forsake(self, uuid: str) -> None:
+        """A thread that opened a source was interrupted before it had the UUID."""
+        self._context.inbox.cancel(uuid)
+
     async def _cancel(self, op: str, uuid: str) -> None:
-        with self._context.working():
+        async with self._context.working():
             self._record(op, uuid=uuid)
             self._context.inbox.cancel(uuid)
             await anyio.lowlevel.checkpoint()
@@ -246,9 +253,26 @@ def _parse(text: str) -> JsonObject:
         raise UsageError("arguments hold half of a surrogate pair, which no JSON text can carry") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"arguments are no JSON: {error}") from None
+    if _opens(text) > MAX_DEPTH and _is_deeper(parsed, MAX_DEPTH):
+        raise UsageError(f"arguments are nested more than {MAX_DEPTH} deep, which peers refuse to read")
     if not isinstance(parsed, dict):
         raise UsageError(f"arguments must be a JSON object, not {type(parsed).__name__}: MCP takes no other")
     return cast("JsonObject", parsed)
+
+
+def _opens(text: str) -> int:
+    return text.count("{") + text.count("[")
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    inner: list[Json]
+    if isinstance(value, dict):
+        inner = list(cast("JsonObject", value).values())
+    elif isinstance(value, list):
+        inner = cast("list[Json]", value)
+    else:
+        return False
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextvars
 import os
 import signal
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, TypeAlias, TypeVar
+from types import FrameType, TracebackType
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolpost.config import Config, load_config
 from toolpost.errors import UsageError
-from toolpost.host.agents import Agent, AgentFunction, Outcome, load_agent
-from toolpost.host.bridge import Bridge
+from toolpost.host.agents import Agent, Outcome, load_agents
+from toolpost.host.bridge import Bridge, Latch
 from toolpost.host.core import Core, Seat
 from toolpost.host.face import Host
 from toolpost.host.sync import SyncHost
@@ -26,6 +25,9 @@ from toolpost.trace.log import Trace
 
 ConfigSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Json] | Config | None
 """A path, a mapping shaped like the TOML, a loaded `Config`; None is `toolpost.toml` in this folder."""
+
+AgentFunction: TypeAlias = Callable[[Host], Awaitable[str | None]] | Callable[[SyncHost], str | None]
+"""`async def run(host)` takes a `Host`, `run(host)` a `SyncHost`; either gives None or a string."""
 
 T = TypeVar("T")
 
@@ -48,7 +50,6 @@ class OpenHost(Host):
     def __init__(self, core: Core, seat: Seat) -> None:
         super().__init__(seat.context, seat.find)
         self._core = core
-        self.bridge = seat.bridge
 
     @property
     def trace(self) -> Trace:
@@ -67,11 +68,12 @@ class SyncOpenHost(SyncHost):
 
     def __init__(self, host: OpenHost, bridge: Bridge) -> None:
         super().__init__(host, bridge)
+        self._opened = host
 
     @property
     def trace(self) -> Trace:
         """The record of this run."""
-        return self.behind.trace
+        return self._opened.trace
 
 
 class Opening:
@@ -81,12 +83,7 @@ class Opening:
         self._core = core
 
     async def __aenter__(self) -> OpenHost:
-        await self._core.open()
-        try:
-            return OpenHost(self._core, await self._core.open_main())
-        except BaseException:
-            await self._core.close()
-            raise
+        return OpenHost(self._core, await _main_seat(self._core))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -94,13 +91,24 @@ class Opening:
         await self._core.close()
 
 
+async def _main_seat(core: Core) -> Seat:
+    await core.open()
+    try:
+        return await core.open_main()
+    except BaseException:
+        await core.close()
+        raise
+
+
 def open_host(
-    config: ConfigSource = None, *, handlers: Mapping[str, Any] | None = None, trace: bool = True
+    config: ConfigSource = None, *, handlers: Mapping[str, object] | None = None, trace: bool = True
 ) -> Opening:
     """Open a host for an async program: `async with open_host("toolpost.toml") as host`.
 
     The config is read here and nothing is connected: a tooling connects when it is first used. Leaving the
-    block, from whichever task, ends subscriptions, calls, connections and server processes.
+    block, from whichever task, ends subscriptions, calls, connections and server processes. Every wait in
+    this is bounded: a backend's code that swallows its cancellation is reported and left behind, and neither
+    closing nor `asyncio.run` waits for it.
 
     Args:
         config: A path, a mapping shaped like the TOML, or a `Config`; None is `toolpost.toml`.
@@ -109,59 +117,112 @@ def open_host(
 
     Raises:
         ConfigError: The config cannot be used.
-        UnknownTooling: `handlers` names a tooling that the config does not have.
+        UsageError: `handlers` names a tooling that the config does not have, or is no mapping.
     """
-    return Opening(Core(as_config(config), trace=trace, extras=handlers or {}))
+    return Opening(_core(as_config(config), handlers, trace=trace))
+
+
+def _core(config: Config, handlers: Mapping[str, object] | None, *, trace: bool) -> Core:
+    if not isinstance(handlers, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+        raise UsageError(f"handlers must be a mapping from toolings to their handlers, not {handlers!r}")
+    return Core(config, trace=trace, extras=handlers or {})
 
 
 @contextmanager
 def open_host_sync(
-    config: ConfigSource = None, *, handlers: Mapping[str, Any] | None = None, trace: bool = True
+    config: ConfigSource = None, *, handlers: Mapping[str, object] | None = None, trace: bool = True
 ) -> Generator[SyncOpenHost]:
     """Open a host for a program without an event loop: `with open_host_sync("toolpost.toml") as host`.
 
-    The house runs in a thread of its own. Arguments and errors are those of `open_host`.
+    The house runs in a thread of its own. Arguments and errors are those of `open_host`. Ctrl-C during a call
+    ends that call, and nothing that it had taken from the inbox is lost. Closing is not cut short by Ctrl-C,
+    however often it comes: `KeyboardInterrupt` is raised when everything has been closed.
     """
-    opening = open_host(config, handlers=handlers, trace=trace)
+    core = _core(as_config(config), handlers, trace=trace)
     with _LoopThread() as thread:
-        host = thread.run(opening.__aenter__)
+        seat = thread.run(lambda: _main_seat(core))
         try:
-            yield SyncOpenHost(host, host.bridge)
+            yield SyncOpenHost(OpenHost(core, seat), seat.bridge)
         finally:
-            thread.run(lambda: opening.__aexit__(None, None, None))
+            thread.run(core.close)
 
 
 class _LoopThread:
     """An event loop in a thread, for a program that has none."""
 
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._ends = asyncio.Event()
+        self._ended = Latch()
+
     def __enter__(self) -> _LoopThread:
-        self._started: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
-        self._ended = asyncio.Event()
         context = contextvars.copy_context()
         # A daemon: a program that is ended inside its `with` block must not hang on this thread.
-        self._thread = threading.Thread(
-            target=lambda: context.run(asyncio.run, self._live()), name="toolpost host", daemon=True
-        )
-        self._thread.start()
-        self._loop = self._started.result()
+        threading.Thread(
+            target=lambda: context.run(self._run_loop), name="toolpost host", daemon=True
+        ).start()
         return self
 
     def run(self, func: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of an async function on the loop. Interrupted, it is finished first."""
-        future = asyncio.run_coroutine_threadsafe(func(), self._loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+        """The result of an async function on the loop. Interrupted, it is cancelled, and waited for."""
+        work = _Work(func)
+        self._loop.call_soon_threadsafe(work.start)
+        _wait_out(work.ended, on_interrupt=lambda: self._loop.call_soon_threadsafe(work.cancel))
+        return work.result()
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
+        self._loop.call_soon_threadsafe(self._ends.set)
+        _wait_out(self._ended)
+
+    def _run_loop(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._live())
+        finally:
+            self._ended.set()
 
     async def _live(self) -> None:
-        self._started.set_result(asyncio.get_running_loop())
-        await self._ended.wait()
+        await self._ends.wait()
+
+
+class _Work(Generic[T]):
+    """One async function on the loop of another thread."""
+
+    def __init__(self, func: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self.ended = Latch()
+        self._func = func
+        self._task: asyncio.Task[T] | None = None
+
+    def start(self) -> None:
+        """On the loop."""
+        self._task = asyncio.ensure_future(self._func())
+        self._task.add_done_callback(lambda _: self.ended.set())
+
+    def cancel(self) -> None:
+        """On the loop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def result(self) -> T:
+        """Once it has ended."""
+        assert self._task is not None, "it has ended"
+        return self._task.result()
+
+
+def _wait_out(latch: Latch, on_interrupt: Callable[[], object] = lambda: None) -> None:
+    """Wait to the end, which is bounded, however often Ctrl-C comes; it is raised then."""
+    interrupt: KeyboardInterrupt | None = None
+    is_told = False
+    while not latch.is_set:
+        try:
+            if interrupt is not None and not is_told:
+                on_interrupt()
+                is_told = True
+            latch.wait()
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 # -- agents to their ends --------------------------------------------------------------------------
@@ -181,7 +242,7 @@ def run(
     config: ConfigSource = None,
     *,
     agents: Mapping[str, AgentFunction] | None = None,
-    handlers: Mapping[str, Any] | None = None,
+    handlers: Mapping[str, object] | None = None,
 ) -> dict[str, Outcome]:
     """Run agents side by side to their ends and give the outcome of each.
 
@@ -202,7 +263,7 @@ def run(
         pass
     else:
         raise UsageError("toolpost.run starts an event loop, and one runs already: await toolpost.run_async")
-    report = asyncio.run(run_async(config, agents=agents, handlers=handlers))
+    report = asyncio.run(run_async(config, agents=agents, handlers=handlers, handle_signals=True))
     if report.interrupted:
         raise KeyboardInterrupt
     return report.outcomes
@@ -212,30 +273,35 @@ async def run_async(
     config: ConfigSource = None,
     *,
     agents: Mapping[str, AgentFunction] | None = None,
-    handlers: Mapping[str, Any] | None = None,
+    handlers: Mapping[str, object] | None = None,
     on_trace: Callable[[Trace], None] | None = None,
+    handle_signals: bool = False,
 ) -> RunReport:
     """Run agents as `run` does, on the running loop, and give the whole report.
 
-    In the main thread, SIGINT and SIGTERM shut the agents down, a second one without their grace. Being
-    cancelled ends the agents as closing a host does.
+    Being cancelled ends the agents as closing a host does. An agent that does not end is left behind, be it a
+    thread or a task; it keeps neither `asyncio.run` nor the process from ending.
 
     Args:
         config: As for `run`.
         agents: As for `run`.
         handlers: As for `run`.
         on_trace: Told the trace before the first agent starts.
+        handle_signals: Whether SIGINT and SIGTERM shut the agents down, a second one without their grace, as
+            they do in `run`. In the main thread only. Afterwards the handlers of before are back. Without it
+            Ctrl-C is your program's: under `asyncio.run` it cancels the run, and a second one tears the loop
+            down.
     """
     loaded = as_config(config)
     if agents is None:
-        crew = [load_agent(agent, loaded.folder) for agent in loaded.agents.values()]
+        crew = load_agents(loaded.agents.values(), loaded.folder, loaded.label)
     else:
-        crew = [Agent(name, function) for name, function in agents.items()]
+        crew = [Agent(name, function) for name, function in _checked(agents).items()]
     if not crew:
         raise UsageError(f"{loaded.label} has no agents to run: add an [agents.<name>] table")
-    core = Core(loaded, trace=True, extras=handlers or {})
+    core = _core(loaded, handlers, trace=True)
     # Outside the house: a signal while it closes must neither break that nor end the process before it.
-    with _interruption(core) as stop:
+    with _interruption(core) if handle_signals else nullcontext(asyncio.Event()) as stop:
         async with _opened(core):
             assert core.trace is not None
             if on_trace is not None:
@@ -253,12 +319,24 @@ async def _opened(core: Core) -> AsyncGenerator[Core]:
         await core.close()
 
 
+def _checked(agents: Mapping[str, AgentFunction]) -> Mapping[str, AgentFunction]:
+    if not isinstance(agents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+        raise UsageError(f"agents must be a mapping from names to functions, not {agents!r}")
+    for name, function in agents.items():
+        if not isinstance(name, str) or not callable(function):  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
+            raise UsageError(
+                f"agent {name!r} must be a function, `def run(host)` or `async def run(host)`,"
+                f" not {function!r}"
+            )
+    return agents
+
+
 @contextmanager
 def _interruption(core: Core) -> Generator[asyncio.Event]:
     """An event that SIGINT and SIGTERM set. The second time there is no grace.
 
-    Whatever handled them before does so again afterwards (the loop's own way of removing a handler would
-    put the system's default there).
+    Whatever handled them before does so again afterwards. So this is `signal.signal`, and not the loop's
+    `add_signal_handler`: that one cannot tell what it replaces, and takes a program's own handler away.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -268,19 +346,16 @@ def _interruption(core: Core) -> Generator[asyncio.Event]:
             core.hurry()
         stop.set()
 
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(interrupt)
+
     handled: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before = signal.getsignal(number)
-            try:
-                loop.add_signal_handler(number, interrupt)
-            except (NotImplementedError, ValueError):  # Windows: KeyboardInterrupt ends the run instead
-                break
-            handled[number] = before
     try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handled[number] = signal.signal(number, on_signal)
         yield stop
     finally:
         for number, before in handled.items():
-            loop.remove_signal_handler(number)
             if before is not None:  # None: set by no Python code, and so not to be put back by any
                 signal.signal(number, before)

@@ -3,12 +3,13 @@
 A source is a queued call or a subscription. Its life:
 
     open ──(its last envelope enters the inbox)──▶ ended or failed ──(taken)──▶ forgotten
-      └──(cancel, the agent's end, shutdown)─────▶ cancelled: what waited of it is gone
+      ├──(shutdown, the agent's end)─────────────▶ cancelled ──(taken)──▶ forgotten
+      └──(cancel)────────────────────────────────▶ cancelled: what waited of it is gone
 
 - Only this room moves a source; a source that has ended puts nothing more.
 - A call has its place from its opening until its envelope is taken: `calls_bound` counts these.
 - Envelopes of subscriptions live within `bound`; `put` waits for room, first come, first served.
-- After `put_shutdown` nothing opens and nothing enters.
+- After `put_shutdown` nothing opens and nothing enters; what waits is taken before `Shutdown`.
 
 No step here awaits while it holds something back from others, so everything is done in one turn of the
 event loop. Nothing here is safe to call from another thread: that is the bridge's work.
@@ -62,6 +63,8 @@ class Inbox:
         self._sources: dict[str, Source] = {}
         self._queue: OrderedDict[int, tuple[Source | None, Event]] = OrderedDict()
         """By order of arrival; ordered and not a deque, since cancelling takes from its middle."""
+        self._returned: deque[Envelope] = deque()
+        """Taken, and put back: they come first."""
         self._arrivals = 0
         self._open_calls = 0
         self._filled = 0
@@ -104,6 +107,7 @@ class Inbox:
 
     def cancel(self, uuid: str) -> None:
         """End a source: nothing of it is taken any more. Without effect for any other UUID."""
+        self._returned = deque(envelope for envelope in self._returned if envelope.id != uuid or not uuid)
         source = self._sources.pop(uuid, None)
         if source is None:
             return
@@ -111,16 +115,10 @@ class Inbox:
             del self._queue[place]
             if not source.is_call:
                 self._free_room()
-        source.waiting.clear()
         self._open_calls -= source.is_call
+        source.waiting.clear()
         if source.open:
-            self._end(source, "cancelled")
-            source.scope.cancel()
-
-    def cancel_all(self) -> None:
-        """Cancel every open source; what has ended keeps its waiting envelopes."""
-        for source in [source for source in self._sources.values() if source.open]:
-            self.cancel(source.id)
+            self._cut_off(source)
 
     # -- putting ---------------------------------------------------------------------------------
 
@@ -151,9 +149,15 @@ class Inbox:
             self._forget(source)
 
     def put_shutdown(self) -> None:
-        """Cancel what is open and deliver `Shutdown`, the last envelope. Calling it again does nothing."""
+        """Cancel what is open and deliver `Shutdown`, the last envelope. Calling it again does nothing.
+
+        What waits already stays and is taken first.
+        """
         if not self._shut:
-            self.cancel_all()
+            for source in [source for source in self._sources.values() if source.open]:
+                self._open_calls -= source.is_call  # an open call has nothing in the queue
+                self._cut_off(source)
+                self._forget(source)
             self._shut = True
             self._enqueue(None, Shutdown())
 
@@ -165,6 +169,8 @@ class Inbox:
         Raises:
             HostClosed: `Shutdown` was taken already.
         """
+        if self._returned:  # in the trace already
+            return self._returned.popleft()
         if not self._queue:
             if self._shut:
                 raise HostClosed(f"agent {self._agent!r} has taken Shutdown, the last envelope of its inbox")
@@ -187,6 +193,11 @@ class Inbox:
             )
         return envelope
 
+    def put_back(self, envelope: Envelope) -> None:
+        """Who took it was interrupted before it had it: it is the next one to be taken."""
+        self._returned.appendleft(envelope)
+        self._wake_reader()
+
     async def take(self) -> Envelope:
         """The next envelope, waited for. Being cancelled, it takes none."""
         await anyio.lowlevel.checkpoint()
@@ -197,7 +208,7 @@ class Inbox:
     def statistics(self) -> dict[str, int]:
         """How full it is."""
         return {
-            "waiting": len(self._queue),
+            "waiting": len(self._queue) + len(self._returned),
             "open_calls": self._open_calls,
             "filled": self._filled,
             "sources": len(self._sources),
@@ -217,6 +228,10 @@ class Inbox:
         if self._trace is not None:
             self._trace.append(Closed(agent=self._agent, id=source.id, reason=reason))
 
+    def _cut_off(self, source: Source) -> None:
+        self._end(source, "cancelled")
+        source.scope.cancel()
+
     def _forget(self, source: Source) -> None:
         if not source.open and not source.waiting:
             self._sources.pop(source.id, None)
@@ -229,7 +244,9 @@ class Inbox:
         except BaseException:
             if not turn.is_set():
                 self._readers.remove(turn)
-            elif self._queue:  # this reader was called up for an envelope that it will not take
+            elif (
+                self._queue or self._returned
+            ):  # this reader was called up for an envelope that it will not take
                 self._wake_reader()
             raise
 

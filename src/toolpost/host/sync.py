@@ -1,6 +1,6 @@
 """The sync face: the async one, method by method, called from a thread.
 
-It is derived and has no logic of its own. `awaited` stands for what an async agent awaits, `plain` for
+It is derived and has no logic of its own. `_awaited` stands for what an async agent awaits, `_plain` for
 what it calls: names, parameters and docstrings are those of the async method.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from toolpost.host.bridge import Bridge
 from toolpost.host.face import Host, Toolings
@@ -18,88 +18,89 @@ from toolpost.model import JsonObject
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A")
+B = TypeVar("B")
 
 
-A_co = TypeVar("A_co", covariant=True)
+class _Derived(Generic[A]):
+    """A sync object: the async one behind it, and the way there."""
 
-
-class _Face(Protocol[A_co]):
-    """A sync object and the async one behind it."""
-
-    @property
-    def behind(self) -> A_co: ...
-    @property
-    def bridge(self) -> Bridge: ...
-
-
-def awaited(method: Callable[Concatenate[A, P], Awaitable[R]]) -> Callable[Concatenate[_Face[A], P], R]:
-    """The sync form of an async method."""
-
-    @functools.wraps(method)
-    def sync(self: _Face[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.bridge.wait_for(method, self.behind, *args, **kwargs)
-
-    return sync
-
-
-def plain(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[_Face[A], P], R]:
-    """A plain method, called on the loop."""
-
-    @functools.wraps(method)
-    def sync(self: _Face[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.bridge.call(method, self.behind, *args, **kwargs)
-
-    return sync
-
-
-class _Derived:
-    """The two ends of every sync object."""
-
-    def __init__(self, behind: Any, bridge: Bridge) -> None:
+    def __init__(self, behind: A, bridge: Bridge) -> None:
         self._behind = behind
         self._bridge = bridge
-
-    @property
-    def behind(self) -> Any:
-        return self._behind
-
-    @property
-    def bridge(self) -> Bridge:
-        return self._bridge
 
     def __repr__(self) -> str:
         return f"<sync {self._behind!r}>"
 
+    @staticmethod
+    def _awaited(
+        method: Callable[Concatenate[B, P], Awaitable[R]], undo: Callable[[B, R], None] | None = None
+    ) -> Callable[Concatenate[_Derived[B], P], R]:
+        """The sync form of an async method. `undo` takes a result back that an interrupted thread missed."""
 
-class SyncTooling(_Derived):
+        @functools.wraps(method)
+        def sync(self: _Derived[B], /, *args: P.args, **kwargs: P.kwargs) -> R:
+            behind = self._behind
+            return self._bridge.cross(
+                lambda: method(behind, *args, **kwargs),
+                None if undo is None else functools.partial(undo, behind),
+            )
+
+        return sync
+
+    @staticmethod
+    def _plain(
+        method: Callable[Concatenate[B, P], R], undo: Callable[[B, R], None] | None = None
+    ) -> Callable[Concatenate[_Derived[B], P], R]:
+        """A plain method, called on the loop."""
+
+        @functools.wraps(method)
+        def sync(self: _Derived[B], /, *args: P.args, **kwargs: P.kwargs) -> R:
+            behind = self._behind
+
+            async def called() -> R:
+                return method(behind, *args, **kwargs)
+
+            return self._bridge.cross(called, None if undo is None else functools.partial(undo, behind))
+
+        return sync
+
+
+_awaited = _Derived._awaited  # pyright: ignore[reportPrivateUsage]: in the class for the sake of what it uses
+_plain = _Derived._plain  # pyright: ignore[reportPrivateUsage]
+
+_forsake = Tooling._forsake  # pyright: ignore[reportPrivateUsage]: no part of the interface
+_put_back = Host._put_back  # pyright: ignore[reportPrivateUsage]: nor this
+
+
+class SyncTooling(_Derived[Tooling]):
     """A handle on one tooling, for sync agents. See `Tooling`."""
 
-    kind = plain(Tooling.kind)
-    name = plain(Tooling.name)
-    list_tools = awaited(Tooling.list_tools)
-    call_tool = awaited(Tooling.call_tool)
-    call_tool_blocking = awaited(Tooling.call_tool_blocking)
-    is_open = plain(Tooling.is_open)
-    cancel = awaited(Tooling.cancel)
-    list_resources = awaited(Tooling.list_resources)
-    read_resource = awaited(Tooling.read_resource)
-    subscribe_resource_list = awaited(Tooling.subscribe_resource_list)
-    unsubscribe_resource_list = awaited(Tooling.unsubscribe_resource_list)
-    subscribe_resource = awaited(Tooling.subscribe_resource)
-    unsubscribe_resource = awaited(Tooling.unsubscribe_resource)
-    request = awaited(Tooling.request)
+    kind = _plain(Tooling.kind)
+    name = _plain(Tooling.name)
+    list_tools = _awaited(Tooling.list_tools)
+    call_tool = _awaited(Tooling.call_tool, _forsake)
+    call_tool_blocking = _awaited(Tooling.call_tool_blocking)
+    is_open = _plain(Tooling.is_open)
+    cancel = _awaited(Tooling.cancel)
+    list_resources = _awaited(Tooling.list_resources)
+    read_resource = _awaited(Tooling.read_resource)
+    subscribe_resource_list = _awaited(Tooling.subscribe_resource_list, _forsake)
+    unsubscribe_resource_list = _awaited(Tooling.unsubscribe_resource_list)
+    subscribe_resource = _awaited(Tooling.subscribe_resource, _forsake)
+    unsubscribe_resource = _awaited(Tooling.unsubscribe_resource)
+    request = _awaited(Tooling.request)
 
 
-class SyncToolings(_Derived):
+class SyncToolings(_Derived[Toolings]):
     """The toolings that this agent can use, by name."""
 
     def get(self, name: str) -> SyncTooling:
-        return SyncTooling(self.bridge.call(self.behind.get, name), self.bridge)
+        return SyncTooling(self._bridge.call(self._behind.get, name), self._bridge)
 
     get.__doc__ = Toolings.get.__doc__  # not `wraps`: it would give the type of the async one too
 
 
-class SyncHost(_Derived):
+class SyncHost(_Derived[Host]):
     """What a sync agent has of the house. See `Host`."""
 
     def __init__(self, host: Host, bridge: Bridge) -> None:
@@ -110,15 +111,15 @@ class SyncHost(_Derived):
     @property
     def name(self) -> str:
         """The agent's name in the config; `main` for a program."""
-        return self.behind.name
+        return self._behind.name
 
     @property
     def params(self) -> JsonObject:
         """The table `params` of the agent's config."""
-        return self.behind.params
+        return self._behind.params
 
-    recv = awaited(Host.recv)
-    try_recv = plain(Host.try_recv)
-    log = plain(Host.log)
-    now = plain(Host.now)
-    sleep = awaited(Host.sleep)
+    recv = _awaited(Host.recv, _put_back)
+    try_recv = _plain(Host.try_recv, _put_back)
+    log = _plain(Host.log)
+    now = _plain(Host.now)
+    sleep = _awaited(Host.sleep)
