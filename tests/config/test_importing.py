@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import tomli
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolpost.config.editors import EDITORS, places, workspace_of
@@ -353,6 +353,7 @@ entries = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(texts, entries, min_size=1, max_size=4))
+@example({"": {"command": "0\x85"}})  # a character that ends a line for Python and not for TOML
 def test_whatever_is_imported_is_a_config_that_loads(servers: dict[str, Any]) -> None:
     result = imported(servers)
 

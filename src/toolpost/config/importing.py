@@ -374,11 +374,12 @@ def _needed(servers: list[Server], placeholders: Placeholders) -> list[Variable]
 
 def _block(server: Server) -> str:
     text = tomli_w.dumps({"tooling": {server.name: server.table}})
-    text = "\n".join(line for line in text.splitlines() if line != "[tooling]").strip() + "\n"
+    # on LF alone: `splitlines` cuts at characters that TOML lets stand in a string
+    text = "\n".join(line for line in text.split("\n") if line != "[tooling]").strip("\n") + "\n"
     notes = [*server.notes]
     if server.disabled:
         notes.append("switched off in the editor; take the # away to use it")
-        text = "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
+        text = "".join(f"# {line}".rstrip() + "\n" for line in text.rstrip("\n").split("\n"))
     return "".join(f"# {note}\n" for note in notes) + text
 
 
