@@ -95,6 +95,22 @@ def test_changes_are_json_lines_through_a_crash_until_ctrl_c(config: Path, log: 
     assert_none_left(log)
 
 
+def test_a_reader_that_leaves_ends_the_watch_quietly(config: Path, log: Path) -> None:
+    with started("watch", "shop", README, "-c", config) as running:
+        until(lambda: subscriptions(log) == 1)
+        os.kill(pids(log)[0], signal.SIGUSR1)
+        assert README in line(running)
+        assert running.process.stdout is not None
+        running.process.stdout.close()  # as `head -1` does
+        os.kill(pids(log)[0], signal.SIGUSR1)
+        status = running.process.wait(BOUND_SECS)
+        assert running.process.stderr is not None
+        said_last = running.process.stderr.read()
+
+    assert (status, said_last) == (1, "")
+    assert_none_left(log)
+
+
 def test_changes_are_lines_as_wide_as_the_terminal(config: Path, log: Path) -> None:
     shown = ""
     with started_on_terminal("watch", "shop", "-c", config, columns=40, NO_COLOR="1") as (process, screen):
