@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,3 +182,121 @@ async def run(host):
     assert running.process.returncode == 1
     assert "Traceback" not in said
     assert_none_left(log)
+
+
+# -- the trace in a file ---------------------------------------------------------------------------
+
+
+def records(file: Path) -> list[dict[str, Any]]:
+    """What has been written so far; a line that is being written is left out."""
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+SCRIPTED = """
+[tooling.it]
+kind = "mock"
+tool_calls = [{ name = "echo", result = "hi" }]
+
+[agents.one]
+script = "one.py"
+"""
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Path:
+    """A config with one agent, which makes a call on a mock and prints what comes."""
+    return write_config(tmp_path, SCRIPTED, one=ECHO)
+
+
+def test_the_trace_is_written_to_a_file(scripted: Path, tmp_path: Path) -> None:
+    ended = toolpost("run", "--trace", tmp_path / "run.jsonl", "-c", scripted)
+
+    assert (ended.status, ended.out) == (0, "one got hi\n")
+    assert [each["kind"] for each in records(tmp_path / "run.jsonl")] == ["call", "outcome"]
+
+
+def test_the_trace_is_written_and_printed(scripted: Path, tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text("what was there before\n" * 100)
+
+    ended = toolpost("run", "--json", "--trace", tmp_path / "run.jsonl", "-c", scripted)
+
+    assert ended.status == 0
+    assert ended.out == (tmp_path / "run.jsonl").read_text()
+    assert [json.loads(line)["kind"] for line in ended.out.splitlines()] == ["call", "outcome"]
+
+
+def test_an_interrupted_run_leaves_what_happened(tmp_path: Path, log: Path) -> None:
+    code = "def run(host): host.tooling.get('it').call_tool_blocking('hold')"
+    tables = {"tooling": {"it": odd(log=log)}, "agents": {"one": {"script": "one.py"}}}
+    config = write_config(tmp_path, tables, one=code)
+    file = tmp_path / "run.jsonl"
+
+    with started("run", "--trace", file, "-c", config) as running:
+        until(lambda: [each for each in records(file) if each["kind"] == "call"])  # under way
+        running.signal(signal.SIGINT)
+        ended = running.end()
+
+    assert ended.status == 130
+    assert [each["kind"] for each in records(file) if each["kind"] != "state"] == ["call", "outcome"]
+
+
+def test_a_killed_run_leaves_what_happened(tmp_path: Path, log: Path) -> None:
+    code = "def run(host): host.tooling.get('it').call_tool_blocking('hold')"
+    tables = {"tooling": {"it": odd(log=log)}, "agents": {"one": {"script": "one.py"}}}
+    config = write_config(tmp_path, tables, one=code)
+    file = tmp_path / "run.jsonl"
+
+    with started("run", "--trace", file, "-c", config) as running:
+        until(lambda: [each for each in records(file) if each["kind"] == "call"])
+        running.process.kill()
+        running.end()
+
+    assert toolpost("trace", file, "--agent", "one").status == 0
+
+
+@pytest.mark.parametrize("file", ["missing/run.jsonl", ".", "-", ""])
+def test_a_file_that_cannot_be_written_is_status_2_and_nothing_starts(
+    file: str, scripted: Path, tmp_path: Path
+) -> None:
+    ended = toolpost("run", "--json", "--trace", file, "-c", scripted, cwd=tmp_path)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: --trace {file!r} ")
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_wrong_config_leaves_the_trace_of_before(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text("what was there before\n")
+
+    ended = toolpost("run", "--trace", tmp_path / "run.jsonl", "-c", write_config(tmp_path, "[nonsense]"))
+
+    assert ended.status == 2
+    assert (tmp_path / "run.jsonl").read_text() == "what was there before\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is a device of Linux")
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_full_disk_is_told_and_the_run_goes_on(words: list[str], scripted: Path) -> None:
+    ended = toolpost("run", *words, "--trace", "/dev/full", "-c", scripted)
+
+    assert ended.status == 1
+    assert "error: the trace in '/dev/full' is not whole: No space left on device" in ended.said
+    assert "agent 'one' exited: hi" in ended.said
+    assert len(ended.out.splitlines()) == (2 if words else 1)
+
+
+def test_a_reader_of_the_file_that_leaves_is_told_of_and_the_run_goes_on(tmp_path: Path) -> None:
+    code = "def run(host):\n    with open('go'):\n        return 'gone'"
+    config = write_config(tmp_path, {"agents": {"one": {"script": "one.py"}}}, one=code)
+    for name in ("run.jsonl", "go"):
+        os.mkfifo(tmp_path / name)
+
+    with started("run", "--trace", "run.jsonl", "-c", config, cwd=tmp_path) as running:
+        os.close(os.open(tmp_path / "run.jsonl", os.O_RDONLY))  # both sides wait for each other in `open`
+        os.close(os.open(tmp_path / "go", os.O_WRONLY))
+        ended = running.end()
+
+    assert ended.status == 1
+    assert "error: the trace in 'run.jsonl' is not whole: Broken pipe" in ended.said
+    assert "agent 'one' exited: gone" in ended.said
