@@ -55,6 +55,10 @@ fix: $(READY) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --output-format=concise --fix .
 
+.PHONY: bench
+bench: $(READY) ## measure what gates cost
+	@$(BIN)/python bench/gates.py
+
 # The variable hides a note of the theme: it is maintained until May 2027, its successor is Zensical.
 .PHONY: docs
 docs: $(READY) ## build the documentation into site/, strictly

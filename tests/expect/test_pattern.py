@@ -160,3 +160,10 @@ def test_a_run_of_any_length_is_one_pass() -> None:
 
     assert parse([{"$while": "a"}]).matches(value)
     assert not parse(["b"] * 3).matches(value)
+
+
+def test_patterns_are_equal_if_they_match_the_same() -> None:
+    assert parse({"n": 1}) == parse({"n": 1.0})
+    assert parse({"n": 1}) != parse({"n": True})
+    assert parse([0, None]) != parse([False, None])
+    assert len({parse(1), parse(1.0), parse(True), parse(None)}) == 3

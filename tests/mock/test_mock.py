@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import logging
-import textwrap
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 import toolpost
-from toolpost.mock.backend import MockBackend
+from tests.mock.support import NOTES, ONE, mock, taken
+from toolpost.expect.event import parse_event
 from toolpost.mock.gates import Gates
 from toolpost.mock.kind import KIND
-from toolpost.mock.params import MockParams
 from toolpost.tooling.port import Site
 from toolpost.trace.events import Call
 from toolpost.trace.log import Trace
-
-NOTES = {"uri": "mem://notes", "name": "notes", "mime_type": "text/plain"}
-ONE = "mem://notes"
-
-
-def mock(**keys: Any) -> Mapping[str, Any]:
-    return {"tooling": {"it": {"kind": "mock", "delay_ms": 0, **keys}}}
 
 
 def problems(**keys: Any) -> list[str]:
     with pytest.raises(toolpost.ConfigError) as caught:
         toolpost.load_config(mock(**keys))
     return [line.removeprefix("config: tooling.it.") for line in caught.value.problems]
-
-
-async def taken(host: toolpost.Host) -> Any:
-    return (await host.recv(5)).event
 
 
 # -- tool calls ------------------------------------------------------------------------------------
@@ -187,14 +173,6 @@ async def test_a_list_update_replaces_the_list() -> None:
         assert (len(before), await it.list_resources()) == (1, [])
 
 
-async def test_every_subscription_replays_from_its_first_step() -> None:
-    async with toolpost.open_host(mock(resource_content_updates=[{"uri": ONE, "content": "v"}])) as host:
-        it = host.tooling.get("it")
-        ids = {await it.subscribe_resource(ONE), await it.subscribe_resource(ONE)}
-
-        assert {(await host.recv(5)).id for _ in ids} == ids
-
-
 async def test_an_error_step_is_an_error_envelope_and_the_subscription_goes_on() -> None:
     steps = [{"uri": ONE, "error": "disk full"}, {"uri": ONE, "content": "v"}]
     async with toolpost.open_host(mock(resource_content_updates=steps)) as host:
@@ -204,6 +182,16 @@ async def test_an_error_step_is_an_error_envelope_and_the_subscription_goes_on()
         assert await taken(host) == toolpost.Error(f"tooling 'it': subscribe_resource {ONE!r}: disk full")
         assert (await taken(host)).content == "v"
         assert it.is_open(uuid)
+
+
+async def test_a_list_step_with_an_error_leaves_the_list_as_it_is() -> None:
+    config = mock(initial_resource_list=[NOTES], resource_list_updates=[{"error": "gone"}])
+    async with toolpost.open_host(config) as host:
+        it = host.tooling.get("it")
+        await it.subscribe_resource_list()
+
+        assert await taken(host) == toolpost.Error("tooling 'it': subscribe_resource_list: gone")
+        assert [each.uri for each in await it.list_resources()] == [ONE]
 
 
 async def test_with_a_full_inbox_a_step_waits_and_the_state_with_it() -> None:
@@ -287,6 +275,15 @@ def test_gates_look_at_each_record_once_and_only_while_they_are_closed() -> None
     assert not any(map(gates.is_open, patterns))
 
 
+def test_a_gate_that_is_built_late_has_seen_the_trace_from_its_beginning() -> None:
+    trace = Trace()
+    trace.append(Call(agent="a", op="list_tools", detail={}))
+    seen, unseen = (parse_event({"kind": "call", "op": op}) for op in ("list_tools", "call_tool"))
+    gates = Gates("it", [seen, unseen], trace)
+
+    assert (gates.is_open(seen), gates.is_open(unseen)) == (True, False)
+
+
 # -- config ----------------------------------------------------------------------------------------
 
 
@@ -318,61 +315,6 @@ def test_content_for_what_no_list_names_is_worth_a_warning(caplog: pytest.LogCap
         KIND.factory(params.params, Site(name="it", start_task=_no_task, on_state=_no_state, tunables=None))
 
     assert caplog.messages == ["tooling 'it': resource_content_updates[0]: no list ever names 'mem://notes'"]
-
-
-async def test_the_calls_are_recorded_with_what_came_of_them() -> None:
-    steps = [{"name": "a", "result": "r"}, {"name": "b", "error": "e"}, {"name": "c", "result": "left"}]
-    params = toolpost.load_config(mock(tool_calls=steps)).tooling["it"].params
-    assert isinstance(params, MockParams)
-    backend = MockBackend(params, Site(name="it", start_task=_no_task, on_state=_no_state, tunables=None))
-    for name in ("a", "b"):
-        call = toolpost.ToolCall(name=name, arguments={"n": 1}, text='{"n":1}', agent="ann")
-        try:
-            await backend.call_tool(call)
-        except toolpost.ServerError:
-            assert name == "b"
-
-    first, second = backend.calls
-    assert (first.agent, first.name, first.arguments) == ("ann", "a", {"n": 1})
-    assert first.result is not None
-    assert first.result.value == "r"
-    assert second.error == "tooling 'it': call_tool 'b': e (code -32000)"
-    assert [step.name for step in backend.remaining] == ["c"]
-
-
-async def test_the_example_of_the_documentation_gives_exactly_its_events(tmp_path: Path) -> None:
-    config = tmp_path / "toolpost.toml"
-    config.write_text(
-        textwrap.dedent("""
-            [tooling.mcp]
-            kind = "mock"
-            tool_calls = [
-              { name = "echo", result = "hi" },
-              { name = "add", result = "3", after = { kind = "call", op = "call_tool" } },
-            ]
-            initial_resource_list = [ { uri = "mem://notes", name = "notes", mime_type = "text/plain" } ]
-            initial_resource_contents = { "mem://notes" = "v1" }
-            resource_content_updates = [
-              {
-                uri = "mem://notes",
-                content = "v2",
-                after = { kind = "call", op = "read_resource" },
-              },
-            ]
-        """)
-    )
-    async with toolpost.open_host(config) as host:
-        it = host.tooling.get("mcp")
-        await it.subscribe_resource(ONE)
-        echoed = await it.call_tool("echo")
-        first = await host.recv(5)
-        read = await it.read_resource(ONE)
-        second = await host.recv(5)
-        added = await it.call_tool_blocking("add")
-
-    assert (first.id, read.content, added.value) == (echoed, "v1", "3")
-    assert isinstance(second.event, toolpost.ResourceUpdated)
-    assert second.event.content == "v2"
 
 
 def _no_task(*_: object) -> None:

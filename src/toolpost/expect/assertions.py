@@ -12,7 +12,7 @@ from toolpost.expect.explain import Difference, nearest
 from toolpost.expect.pattern import Path, PatternError, compile_regex, show
 from toolpost.expect.sequence import Cursor
 from toolpost.model import Json, JsonObject
-from toolpost.trace.events import TraceEvent
+from toolpost.trace.events import Call, Inbound, TraceEvent
 
 _KEYS = ("outcome", "events")
 
@@ -48,6 +48,10 @@ class Expectations:
     agent: str
     outcome: WantedOutcome | None = None
     events: tuple[EventItem, ...] = ()
+
+    def concerns(self, record: TraceEvent) -> bool:
+        """Whether a record is one that `events` speaks of: a call or an envelope of this agent."""
+        return isinstance(record, Call | Inbound) and record.agent == self.agent
 
     def follow(self) -> Cursor[TraceEvent]:
         """A cursor that goes along with the agent's records as they are written."""
@@ -104,7 +108,7 @@ def parse_expectations(agent: str, source: Json, path: Path = ()) -> Expectation
     outcome = table.get("outcome")
     return Expectations(
         agent,
-        None if outcome is None else _parse_outcome(outcome, (*path, "outcome")),
+        None if outcome is None else parse_outcome(outcome, (*path, "outcome")),
         parse_events(table.get("events", []), (*path, "events")),
     )
 
@@ -132,25 +136,33 @@ def _accepts(wanted: WantedOutcome | None, outcome: Json) -> bool:
 
 
 def _unmet_event(expected: Expectations, trace: Sequence[TraceEvent]) -> UnmetEvent | None:
-    cursor, after = expected.follow(), None
-    own = [(place, record) for place, record in enumerate(trace) if _is_of(expected.agent, record)]
-    for place, record in own:
+    own = [(place, record) for place, record in enumerate(trace) if expected.concerns(record)]
+    return first_unmet_event(expected.events, own)
+
+
+def first_unmet_event(
+    events: Sequence[EventItem], records: Sequence[tuple[int, TraceEvent]]
+) -> UnmetEvent | None:
+    """The first of the expected events that these records, each with its place in the trace, do not show."""
+    cursor, after = Cursor([item.step for item in events]), None
+    for place, record in records:
         if cursor.take(record):
             after = place
     if (index := cursor.unmet) is None:
         return None
-    item = expected.events[index]
-    behind = ((place, record) for place, record in own if after is None or place > after)
+    item = events[index]
+    behind = ((place, record) for place, record in records if after is None or place > after)
     misses = ((place, item.pattern.explain(record)) for place, record in behind)
     near = nearest((place, miss) for place, miss in misses if miss is not None and miss.agreed > 0)
     return UnmetEvent(index, item, after, near)
 
 
-def _is_of(agent: str, record: TraceEvent) -> bool:
-    return record.kind in ("call", "inbound") and getattr(record, "agent", None) == agent
+def parse_outcome(source: Json, path: Path = ()) -> WantedOutcome:
+    """The outcome that `outcome` writes.
 
-
-def _parse_outcome(source: Json, path: Path) -> WantedOutcome:
+    Raises:
+        PatternError: It writes none; says what would.
+    """
     match source:
         case "completed" | "asserted":
             return WantedOutcome(source)

@@ -130,11 +130,14 @@ def parse_events(source: Json, path: Path = ()) -> tuple[EventItem, ...]:
     """A list of expected events."""
     if not isinstance(source, list):
         raise PatternError(path, f"expected a list of patterns, found {_named(source)}")
-    items: list[EventItem] = []
-    for index, each in enumerate(cast("list[Json]", source)):
-        takes, plain, inside = take_dollar(each, (*path, index))
-        items.append(EventItem(parse_event(plain, inside), takes))
-    return tuple(items)
+    items = cast("list[Json]", source)
+    return tuple(parse_event_item(each, (*path, index)) for index, each in enumerate(items))
+
+
+def parse_event_item(source: Json, path: Path = ()) -> EventItem:
+    """One item of such a list."""
+    takes, plain, inside = take_dollar(source, path)
+    return EventItem(parse_event(plain, inside), takes)
 
 
 def _parts(record: TraceEvent) -> tuple[str, Json]:

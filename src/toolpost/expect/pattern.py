@@ -38,11 +38,17 @@ class PatternError(UsageError):
         super().__init__(f"{show_path(path)}: {problem}" if path else problem)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Exact:
     """A number, a boolean or null."""
 
     value: float | bool | None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Exact) and self.matches(other.value)  # so 1 and true are not one pattern
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
     def matches(self, candidate: Json) -> bool:
         if isinstance(self.value, bool) or isinstance(candidate, bool) or self.value is None:

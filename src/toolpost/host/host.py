@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from toolpost.config import Config, load_config
 from toolpost.errors import UsageError
@@ -22,6 +22,9 @@ from toolpost.host.face import Host
 from toolpost.host.sync import SyncHost
 from toolpost.model import Json
 from toolpost.trace.log import Trace
+
+if TYPE_CHECKING:
+    from toolpost.mock.view import Mock
 
 ConfigSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Json] | Config | None
 """A path, a mapping shaped like the TOML, a loaded `Config`; None is `toolpost.toml` in this folder."""
@@ -62,6 +65,17 @@ class OpenHost(Host):
             raise UsageError("this host has no trace: it was opened with trace=False")
         return self._core.trace
 
+    def mock(self, name: str) -> Mock:
+        """What a tooling of kind `mock` was asked for, and how far its script has come.
+
+        Raises:
+            UnknownTooling: The config has no tooling of that name.
+            UsageError: The tooling is of another kind.
+        """
+        from toolpost.mock.view import Mock  # a house without mocks does without
+
+        return Mock(name, self._core.backend(name))
+
 
 class SyncOpenHost(SyncHost):
     """A host that a program without an event loop has opened. See `OpenHost`."""
@@ -74,6 +88,10 @@ class SyncOpenHost(SyncHost):
     def trace(self) -> Trace:
         """The record of this run."""
         return self._opened.trace
+
+    def mock(self, name: str) -> Mock:
+        """What a tooling of kind `mock` was asked for. See `OpenHost.mock`."""
+        return self._opened.mock(name)
 
 
 class Opening:
@@ -294,7 +312,7 @@ async def run_async(
     """
     loaded = as_config(config)
     if agents is None:
-        crew = load_agents(loaded.agents.values(), loaded.folder, loaded.label)
+        crew = load_agents(loaded)
     else:
         crew = [Agent(name, function) for name, function in _checked(agents).items()]
     if not crew:

@@ -7,7 +7,7 @@ look and consume nothing; equal ones are one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import anyio
 
@@ -27,9 +27,10 @@ class Gates:
         self._has_trace = trace is not None
         self._warned = False
         self._closed = {pattern: anyio.Event() for pattern in dict.fromkeys(patterns)}
+        self._detach: Callable[[], None] = lambda: None
+        for record in trace or ():
+            self._see(record)
         if trace is not None and self._closed:
-            for record in trace:
-                self._see(record)
             self._detach = trace.tap(self._see)
 
     async def wait(self, gate: EventPattern | None) -> None:
@@ -50,7 +51,7 @@ class Gates:
         opened = [gate for gate in self._closed if gate.matches(record)]
         for gate in opened:
             self._closed.pop(gate).set()
-        if not self._closed and hasattr(self, "_detach"):
+        if not self._closed:
             self._detach()
 
     def _warn(self) -> None:

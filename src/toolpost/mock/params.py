@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from toolpost.expect.event import parse_event
 from toolpost.expect.pattern import PatternError, parse, show_path
-from toolpost.model import Encoding, Json, JsonObject, ResourceInfo
+from toolpost.model import Encoding, Json, JsonObject, ResourceInfo, Tool
 
 _AFTER = Annotated[
     Json,
@@ -36,6 +36,17 @@ class ToolTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = None
     title: Annotated[str | None, Meta(description="Its name for people.")] = None
     annotations: Annotated[JsonObject | None, Meta(description="Hints, as MCP JSON.")] = None
+
+    def tool(self) -> Tool:
+        """As `list_tools` gives it."""
+        return Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=self.input_schema,
+            output_schema=self.output_schema,
+            title=self.title,
+            annotations=self.annotations,
+        )
 
 
 class ResourceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

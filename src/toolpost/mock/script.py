@@ -7,43 +7,35 @@ the script says or the mock tells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from toolpost.errors import ScriptError
 from toolpost.expect.explain import explain
 from toolpost.expect.pattern import Pattern, parse
-from toolpost.mock.params import CallStep, ContentStep
-from toolpost.model import JsonObject, ResourceContent, ToolResult
+from toolpost.mock.params import CallStep
+from toolpost.mock.steps import PlacedStep
+from toolpost.model import JsonObject, ToolResult
 from toolpost.tooling.port import ToolCall
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A step that a call has taken."""
-
-    index: int
-    step: CallStep
 
 
 class Script:
     """The ordered steps of one tooling, shared by all agents."""
 
-    def __init__(self, tooling: str, steps: Sequence[CallStep]) -> None:
+    def __init__(self, tooling: str, steps: Sequence[PlacedStep[CallStep]]) -> None:
         self._tooling = tooling
         self._steps = steps
         self._patterns: list[Pattern | None] = [
-            None if step.arguments is None else parse(step.arguments) for step in steps
+            None if each.step.arguments is None else parse(each.step.arguments) for each in steps
         ]
         self.taken = 0
         """How many steps have been taken."""
 
     @property
-    def remaining(self) -> list[CallStep]:
+    def remaining(self) -> list[PlacedStep[CallStep]]:
         """The steps that no call has taken."""
         return list(self._steps[self.taken :])
 
-    def take(self, call: ToolCall) -> Taken:
+    def take(self, call: ToolCall) -> PlacedStep[CallStep]:
         """The step of the next call.
 
         Raises:
@@ -55,14 +47,14 @@ class Script:
             raise ScriptError(f"{what}: this mock has no script (tool_calls)")
         if self.taken >= total:
             raise ScriptError(f"{what}: the script has ended; all {total} steps of tool_calls are taken")
-        index, step, pattern = self.taken, self._steps[self.taken], self._patterns[self.taken]
+        placed, pattern = self._steps[self.taken], self._patterns[self.taken]
         self.taken += 1
-        place = f"step {index + 1} of {total}"
-        if step.name != call.name:
-            raise ScriptError(f"{what}: {place} expects {step.name!r}, but {call.name!r} was called")
+        place, wanted = f"step {self.taken} of {total}", placed.step.name
+        if wanted != call.name:
+            raise ScriptError(f"{what}: {place} expects {wanted!r}, but {call.name!r} was called")
         if pattern is not None and (miss := explain(pattern, call.arguments, ("arguments",))) is not None:
             raise ScriptError(f"{what}: {place} expects other arguments: {miss}")
-        return Taken(index, step)
+        return placed
 
 
 def answer(step: CallStep, call: ToolCall) -> ToolResult:
@@ -84,10 +76,3 @@ def answer(step: CallStep, call: ToolCall) -> ToolResult:
 def _text_of(content: list[JsonObject]) -> str:
     """The text blocks, joined with newlines, as every kind gives them."""
     return "\n".join(cast("str", block.get("text", "")) for block in content if block.get("type") == "text")
-
-
-def content_of(step: ContentStep, mime_type: str | None) -> ResourceContent:
-    """The content that a step sets."""
-    return ResourceContent(
-        uri=step.uri, mime_type=mime_type, content=step.content or "", encoding=step.encoding
-    )
