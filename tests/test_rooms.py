@@ -21,14 +21,15 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("secret", "model"),
     ("events",),
-    ("trace.events",),
+    ("trace.cells", "trace.events"),
     ("trace",),
     ("expect",),
-    ("trace.log",),
+    ("trace.file", "trace.log", "trace.table"),
     ("tooling",),
     ("config",),
     ("mock", "mcp"),
-    ("host.cancelling",),
+    ("host.standing",),
+    ("host.cancelling", "host.simulation"),
     ("host.bridge", "host.inbox"),
     ("host.context", "host.pump"),
     ("host.handle",),
@@ -38,7 +39,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("host.host",),
     ("host",),
     ("testing", "wasm"),
-    ("cli",),
+    ("cli", "pytest_plugin"),
 )
 """The lowest first: a room may import the rooms listed before its line, not those beside it or after it.
 

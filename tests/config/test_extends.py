@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolpost.config import Config, load_config
+from toolpost.config import CaseConfig, Config, load_case_config
 from toolpost.errors import ConfigError
 from toolpost.mcp.params import McpParams
 from toolpost.mock.params import MockParams
@@ -28,6 +28,8 @@ script = "brain.py"
 toolings = ["web"]
 """
 
+ASSERTIONS = "[assertions.brain]\n"
+
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
@@ -41,12 +43,16 @@ def base(tmp_path: Path) -> Path:
 
 def case(tmp_path: Path, text: str, extends: str = "../app/toolpost.toml") -> Path:
     path = tmp_path / "cases" / "first.test.toml"
-    path.write_text(f'[test]\nextends = "{extends}"\nseed = 7\n{text}')
+    path.write_text(f'[test]\nextends = "{extends}"\ntimeout_secs = 7\n{ASSERTIONS}{text}')
     return path
 
 
 def load(path: Path) -> Config:
-    return load_config(path, environ={}, test=True)
+    return load_case(path).config
+
+
+def load_case(path: Path) -> CaseConfig:
+    return load_case_config(path, check_assertions=lambda _: iter(()), environ={})
 
 
 def problems(path: Path) -> list[str]:
@@ -56,13 +62,14 @@ def problems(path: Path) -> list[str]:
 
 
 def test_tables_merge_and_lists_replace(base: Path, tmp_path: Path) -> None:
-    config = load(case(tmp_path, '[tunables]\ninbox_bound = 1\n[tooling.web]\nargs = ["c"]\n'))
+    loaded = load_case(case(tmp_path, '[tunables]\ninbox_bound = 1\n[tooling.web]\nargs = ["c"]\n'))
 
+    config = loaded.config
     assert (config.tunables.inbox_bound, config.tunables.open_calls_bound) == (1, 6)
     params = config.tooling["web"].params
     assert isinstance(params, McpParams)
     assert (params.command, params.args) == ("serve", ["c"])
-    assert config.test == {"seed": 7}
+    assert loaded.settings.timeout_secs == 7
 
 
 def test_a_real_server_becomes_a_mock_by_its_kind(base: Path, tmp_path: Path) -> None:
@@ -90,6 +97,16 @@ def test_a_base_may_stand_on_another(base: Path, tmp_path: Path) -> None:
     config = load(case(tmp_path, "", extends="../app/middle.toml"))
 
     assert (config.tunables.inbox_bound, config.tunables.open_calls_bound) == (2, 6)
+
+
+def test_agents_find_their_modules_beside_every_file(base: Path, tmp_path: Path) -> None:
+    (base / "middle.toml").write_text('[test]\nextends = "toolpost.toml"\n')
+    path = case(tmp_path, "", extends="../app/middle.toml")
+
+    loaded = load_case(path)
+
+    assert [each.resolve() for each in loaded.files] == [path, base / "middle.toml", base / "toolpost.toml"]
+    assert [each.resolve() for each in loaded.config.import_path] == [tmp_path / "cases", base, base]
 
 
 def test_a_circle_is_named(base: Path, tmp_path: Path) -> None:

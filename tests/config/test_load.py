@@ -279,16 +279,6 @@ class TestTables:
             "config: assertions: belongs in a test file; run that with `toolpost test`",
         ]
 
-    def test_a_test_file_keeps_them_as_they_stand(self) -> None:
-        config = load({"test": {"seed": 5}, "assertions": {"a": {"events": []}}}, test=True)
-
-        assert config.test == {"seed": 5}
-        assert config.assertions == {"a": {"events": []}}
-        assert load({}, test=True).test is None
-
-    def test_test_tables_are_tables(self) -> None:
-        assert problems({"test": 1}, test=True) == ["config: test: expected a table, found the integer 1"]
-
 
 class TestTunables:
     def test_the_defaults(self) -> None:

@@ -11,10 +11,11 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolpost.config import Config, load_config
+from toolpost.config import load_case_config, load_config
 from toolpost.errors import ConfigError
 from toolpost.mcp.kind import KIND
 from toolpost.mcp.params import McpParams
+from toolpost.testing.case import check_assertions
 from toolpost.tooling.registry import Kind
 
 
@@ -65,7 +66,8 @@ sources = st.fixed_dictionaries(
         "tooling": tooling | values,
         "agents": agents | values,
         "tunables": tables(["inbox_bound", "recv_timeout_secs", "allow_unlocked_secrets"]) | values,
-        "test": values,
+        "test": tables(["extends", "timeout_secs", "strict"]) | values,
+        "assertions": st.dictionaries(text, tables(["outcome", "events"]) | values, max_size=2) | values,
         "other": values,
     },
 )
@@ -76,27 +78,32 @@ names = st.lists(
 ).map(lambda parts: "TOOLPOST__" + "__".join(parts))
 
 
-def problems(source: Any, **options: Any) -> list[str]:
+def problems(source: Any, environ: dict[str, str], *, is_case: bool = False) -> list[str]:
     """What a `ConfigError` tells; nothing if it loads. Any other exception goes on."""
     try:
-        assert isinstance(load_config(source, kinds=KINDS, **options), Config)
+        if is_case:
+            load_case_config(source, check_assertions=check_assertions, kinds=KINDS, environ=environ)
+        else:
+            load_config(source, kinds=KINDS, environ=environ)
     except ConfigError as error:
         return list(error.problems) or ["an error that tells nothing"]
     return []
 
 
 @given(sources, st.dictionaries(names | st.just("VAR"), text, max_size=3), st.booleans())
-def test_a_mapping_loads_or_is_refused(source: dict[str, Any], environ: dict[str, str], test: bool) -> None:
-    found = problems(source, environ=environ, test=test)
+def test_a_mapping_loads_or_is_refused(
+    source: dict[str, Any], environ: dict[str, str], is_case: bool
+) -> None:
+    found = problems(source, environ, is_case=is_case)
 
     assert all(": " in each for each in found)
-    assert problems(source, environ=environ, test=test) == found
+    assert problems(source, environ, is_case=is_case) == found
 
 
 @given(st.binary() | text.map(lambda each: each.encode("utf-8", "surrogatepass")))
 def test_a_file_loads_or_is_refused(content: bytes) -> None:
     with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(content))):
-        found = problems("-", environ={})
+        found = problems("-", {})
 
     assert all(each.startswith("<stdin>") for each in found)
 

@@ -43,7 +43,7 @@ def with_base(raw: Raw, kinds: Kinds, seen: tuple[Path, ...] = ()) -> Raw:
     _anchor(base, kinds)
     merged = _merged(_without_replaced(base.table, raw.table), raw.table)
     merged["test"] = {key: each for key, each in merged["test"].items() if key != "extends"}
-    return Raw(merged, raw.folder, raw.label)
+    return Raw(merged, raw.folder, raw.label, [*raw.files, *base.files])
 
 
 def _without_replaced(below: Table, above: Table) -> Table:

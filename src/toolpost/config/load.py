@@ -1,17 +1,17 @@
-"""`load_config`: source, then the environment's layer, then the walk; at the end all problems at once."""
+"""From a source to a configuration: the environment's layer, then the walk; at the end all problems at once."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
 
 from toolpost.config.agents import read_agent
 from toolpost.config.environment import Layer
 from toolpost.config.extends import with_base
-from toolpost.config.model import AgentTable, Config, Tunables
+from toolpost.config.model import AgentAssertions, AgentTable, CaseConfig, CaseSettings, Config, Tunables
 from toolpost.config.problems import Path, Problems, nearest
-from toolpost.config.read import Raw, Source, read_source
+from toolpost.config.read import Raw, Source, read_source, with_toolings
 from toolpost.config.toolings import Kinds, read_tooling
 from toolpost.config.walk import BROKEN, Walk
 from toolpost.errors import ConfigError
@@ -19,7 +19,10 @@ from toolpost.secret import Secret
 from toolpost.tooling.registry import Kind
 
 _TABLES = ("tooling", "agents", "tunables")
-_TEST_TABLES = ("assertions", "test")
+_CASE_TABLES = ("assertions", "test")
+
+CheckAssertions: TypeAlias = Callable[[Mapping[str, Any]], Iterator[tuple[Path, str]]]
+"""From the table `[assertions]` to its problems, each with its place in that table."""
 
 
 def load_config(
@@ -27,7 +30,6 @@ def load_config(
     *,
     environ: Mapping[str, str] = os.environ,
     kinds: Mapping[str, Kind] | None = None,
-    test: bool = False,
 ) -> Config:
     """A configuration, checked as a whole. Touches no network and no process.
 
@@ -38,26 +40,68 @@ def load_config(
             be strings or `Secret`s; None is `toolpost.toml` in the current folder.
         environ: Where `TOOLPOST__…` variables and `${VAR}` come from.
         kinds: The kinds that `kind` may name; None is every built-in, registered and installed one.
-        test: Keep the tables `[test]` and `[assertions]`, which other configurations refuse.
 
     Raises:
         ConfigError: With every problem found.
     """
-    known, raw = Kinds.of(kinds), read_source(source)
-    loaded = _load(with_base(raw, known) if test else raw, environ, known, test=test)
+    loaded = _load(read_source(source), environ, Kinds.of(kinds), _Loading.run)
     # Raised here, where no local variable holds the raw tables: a traceback keeps its frames alive.
     if isinstance(loaded, list):
         raise ConfigError(loaded)
     return loaded
 
 
-def _load(raw: Raw, environ: Mapping[str, str], kinds: Kinds, *, test: bool) -> Config | list[str]:
+def load_config_with(
+    tooling: Mapping[str, Any],
+    read: Callable[[], Raw],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    kinds: Mapping[str, Kind] | None = None,
+) -> Config:
+    """A configuration in which these tables `[tooling.<name>]` stand in place of those of their names.
+
+    What is replaced is not looked at: a variable that it names need not be set.
+
+    Raises:
+        ConfigError: With every problem found.
+    """
+    loaded = _load(with_toolings(read(), tooling), environ, Kinds.of(kinds), _Loading.run)
+    if isinstance(loaded, list):
+        raise ConfigError(loaded)
+    return loaded
+
+
+def load_case_config(
+    source: Source,
+    *,
+    check_assertions: CheckAssertions,
+    environ: Mapping[str, str] = os.environ,
+    kinds: Mapping[str, Kind] | None = None,
+) -> CaseConfig:
+    """A test file: as `load_config`, with the tables `[test]` and `[assertions]`, and on top of what it extends.
+
+    Raises:
+        ConfigError: With every problem found, those of `check_assertions` too.
+    """
+    known = Kinds.of(kinds)
+    loaded = _load(
+        with_base(read_source(source), known), environ, known, lambda each: each.run_case(check_assertions)
+    )
+    if isinstance(loaded, list):
+        raise ConfigError(loaded)
+    return loaded
+
+
+T = TypeVar("T")
+
+
+def _load(raw: Raw, environ: Mapping[str, str], kinds: Kinds, run: Callable[[_Loading], T]) -> T | list[str]:
     try:
         loading = _Loading(raw, environ, kinds)
-        config = loading.run(test=test)
+        loaded = run(loading)
     except RecursionError:
         return [f"{raw.label}: nested too deeply"]
-    return loading.problems.lines() or config
+    return loading.problems.lines() or loaded
 
 
 class _Loading:
@@ -74,9 +118,21 @@ class _Loading:
             problems=self.problems, folder=raw.folder, environ=environ, make_secret=self._make_secret
         )
 
-    def run(self, *, test: bool) -> Config:
+    def run(self) -> Config:
         """The configuration; only to be used where no problem was found."""
-        self._check_tables(test=test)
+        self._check_tables(_TABLES)
+        return self._config()
+
+    def run_case(self, check_assertions: CheckAssertions) -> CaseConfig:
+        """The test file; only to be used where no problem was found."""
+        self._check_tables((*_TABLES, *_CASE_TABLES))
+        config = self._config()
+        settings = self._walk.struct(CaseSettings, self._raw.table.get("test", {}), ("test",))
+        assertions = self._named("assertions")
+        self._check_assertions(assertions, check_assertions)
+        return CaseConfig(config=config, settings=settings, assertions=assertions, files=self._raw.files)
+
+    def _config(self) -> Config:
         self._put_environment()
         walk, kinds, tables = self._walk, self._kinds, self._raw.table
         tunables = walk.struct(Tunables, tables.get("tunables", {}), ("tunables",))
@@ -91,19 +147,29 @@ class _Loading:
             folder=self._raw.folder,
             label=self._raw.label,
             warnings=self.problems.warnings,
-            test=tables.get("test"),
-            assertions=tables.get("assertions"),
+            import_path=[self._raw.folder, *(each.parent for each in self._raw.files[1:])],
         )
 
-    def _check_tables(self, *, test: bool) -> None:
-        known = (*_TABLES, *_TEST_TABLES) if test else _TABLES
+    def _check_tables(self, known: Collection[str]) -> None:
         for name, raw in self._raw.table.items():
             if name in known:
                 self._walk.table(raw, (name,))
-            elif name in _TEST_TABLES:
+            elif name in _CASE_TABLES:
                 self.problems.add((name,), "belongs in a test file; run that with `toolpost test`")
             else:
                 self.problems.add((name,), f"unknown table; known tables: {nearest(name, known)}")
+
+    def _check_assertions(self, assertions: dict[str, Any], check: CheckAssertions) -> None:
+        if not self._raw.table.get("assertions", {}):
+            self.problems.add(("assertions",), "missing: a test that expects nothing would always pass")
+        agents = self._named("agents")
+        for name, raw in assertions.items():
+            if name not in agents:
+                known = nearest(name, agents)
+                self.problems.add(("assertions", name), f"unknown agent; known agents: {known}")
+            self._walk.struct(AgentAssertions, raw, ("assertions", name))
+        for path, problem in check(assertions):
+            self.problems.add(("assertions", *path), problem)
 
     def _put_environment(self) -> None:
         tables = self._raw.table

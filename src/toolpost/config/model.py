@@ -122,7 +122,47 @@ class Config:
     """How errors name where it came from."""
     warnings: list[str] = field(default_factory=list[str])
     """What is allowed and still worth telling, one line each."""
-    test: JsonObject | None = None
-    """The table `[test]` as it stands; only with `load_config(…, test=True)`."""
-    assertions: JsonObject | None = None
-    """The table `[assertions]` as it stands; only with `load_config(…, test=True)`."""
+    import_path: list[Path] = field(default_factory=list[Path])
+    """Where agents' modules are found: this folder, then those of the configs that a case extends."""
+
+
+# -- cases -----------------------------------------------------------------------------------------
+
+
+class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[test]` of a test file."""
+
+    extends: Annotated[
+        str | None, Meta(description="Another config that this one stands on; its path, from this file.")
+    ] = None
+    timeout_secs: Annotated[
+        float, Meta(gt=0, description="How long the case may take, in real time, until it is ended.")
+    ] = 30.0
+    strict: Annotated[bool, Meta(description="Steps that were never used fail the case.")] = False
+
+
+class AgentAssertions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `[assertions.<agent>]` of a test file."""
+
+    outcome: Annotated[
+        Any,
+        Meta(
+            description='How the agent must end: "completed", "asserted" (it is stopped once the events are'
+            ' settled), { exited = "text" } or { failed = "regex" }.'
+        ),
+    ] = None
+    events: Annotated[
+        list[Any], Meta(description="Patterns of its calls and envelopes, found in this order.")
+    ] = []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseConfig:
+    """A test file: a configuration, and what is expected of its agents."""
+
+    config: Config
+    settings: CaseSettings
+    assertions: JsonObject
+    """The table `[assertions]` as it stands; it was checked."""
+    files: list[Path]
+    """The file itself, and those that it extends."""

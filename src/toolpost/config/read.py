@@ -6,7 +6,7 @@ import codecs
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias, cast
 
@@ -28,6 +28,8 @@ class Raw:
     table: dict[str, Any]
     folder: Path
     label: str
+    files: list[Path] = field(default_factory=list[Path])
+    """The file that was read, and those that it extends; absolute."""
 
 
 def read_source(source: Source) -> Raw:
@@ -42,7 +44,25 @@ def read_source(source: Source) -> Raw:
         return Raw(_parsed(_read_stdin(), "<stdin>"), Path.cwd(), "<stdin>")
     path = Path(DEFAULT if source is None else source)
     label = str(path)
-    return Raw(_parsed(_read_file(path, label, is_default=source is None), label), _folder(path), label)
+    table = _parsed(_read_file(path, label, is_default=source is None), label)
+    return Raw(table, _folder(path), label, [path.absolute()])
+
+
+def read_text(text: str) -> Raw:
+    """The tables of a TOML text.
+
+    Raises:
+        ConfigError: It is no TOML.
+    """
+    return Raw(_parsed(text.encode(errors="surrogatepass"), "<text>"), Path.cwd(), "<text>")
+
+
+def with_toolings(raw: Raw, tooling: Mapping[str, Any]) -> Raw:
+    """The tables with these toolings, each in place of the one of its name."""
+    below: Any = raw.table.setdefault("tooling", {})
+    if isinstance(below, dict):  # else the walk over the tables tells of it
+        cast("dict[str, Any]", below).update(_copied(tooling))
+    return raw
 
 
 def _folder(path: Path) -> Path:

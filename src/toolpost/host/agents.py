@@ -14,6 +14,7 @@ import contextvars
 import importlib
 import importlib.util
 import inspect
+import logging
 import sys
 import threading
 import traceback
@@ -28,10 +29,12 @@ from typing import Any, Literal, cast
 import anyio
 import msgspec
 
-from toolpost.config import AgentConfig
+from toolpost.config import AgentConfig, Config
 from toolpost.errors import AgentStopped, ConfigError
-from toolpost.host.cancelling import leave_behind, where_it_stands
+from toolpost.host.cancelling import leave_behind
 from toolpost.host.context import AgentContext
+from toolpost.host.simulation import SimulatedLoop
+from toolpost.host.standing import own_part, shown, stack_of_task, stack_of_thread
 from toolpost.model import Json
 from toolpost.secret import mask
 
@@ -39,17 +42,20 @@ SHUTDOWN_GRACE_SECS = 5.0
 """From `Shutdown` until an agent's host calls raise `AgentStopped`."""
 STOP_GRACE_SECS = 1.0
 """From then until the agent is cancelled, or its thread left behind."""
+_LATE = "did not end in time after Shutdown"
+_STOPPED = "was stopped"
 
 
 class Outcome(msgspec.Struct, frozen=True):
     """How an agent ended."""
 
-    kind: Literal["completed", "exited", "failed"]
+    kind: Literal["completed", "exited", "failed", "asserted"]
+    """`asserted` is for tests: it was stopped once all that was expected of it had happened."""
     text: str | None = None
     """The string that it returned, or why it failed."""
 
     def to_json(self) -> Json:
-        """`"completed"`, `{"exited": text}` or `{"failed": text}`."""
+        """`"completed"`, `"asserted"`, `{"exited": text}` or `{"failed": text}`."""
         return self.kind if self.text is None else {self.kind: self.text}
 
     def __str__(self) -> str:
@@ -57,6 +63,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 COMPLETED = Outcome("completed")
+ASSERTED = Outcome("asserted")
 NO_OUTCOME = Outcome("failed", "it has no outcome: the house ended before it did")
 
 
@@ -72,32 +79,34 @@ class Agent:
     error: BaseException | None = None
 
 
-def load_agents(configs: Iterable[AgentConfig], folder: Path, label: str) -> list[Agent]:
-    """The agents of a config, which is called `label`.
+def load_agents(config: Config) -> list[Agent]:
+    """The agents of a config.
 
     Raises:
         ConfigError: Some cannot be found; holds every problem.
     """
     agents: list[Agent] = []
     problems: list[str] = []
-    for config in configs:
+    for each in config.agents.values():
         try:
-            agents.append(load_agent(config, folder))
+            agents.append(load_agent(each, config.import_path))
         except ConfigError as error:
-            problems += [f"{label}: {problem}" for problem in error.problems]
+            problems += [f"{config.label}: {problem}" for problem in error.problems]
     if problems:
         raise ConfigError(problems)
     return agents
 
 
-def load_agent(config: AgentConfig, folder: Path) -> Agent:
+def load_agent(config: AgentConfig, import_path: Iterable[Path]) -> Agent:
     """The agent of a config's table. A script that raises gives an agent that fails.
+
+    The folders of `import_path` stand first on `sys.path` from then on.
 
     Raises:
         ConfigError: There is no such module or function.
     """
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+    missing = [text for each in import_path if (text := str(each)) not in sys.path]
+    sys.path[:0] = missing
     name, _, attribute = str(config.entry).partition(":")
     spec = None
     if config.script is not None:
@@ -149,9 +158,26 @@ class AgentRun:
         self._task: asyncio.Task[None] | None = None
         self._is_cancelled = False
         """By us: what the agent cancels itself is its own doing."""
+        self._verdict: Outcome | None = None
+        """Its outcome, where the house has decided it."""
         self._left = asyncio.Event()
         """Set when a task or a thread is left behind."""
         self.done = anyio.Event()
+
+    @property
+    def name(self) -> str:
+        """The agent's."""
+        return self._agent.name
+
+    @property
+    def thread(self) -> threading.Thread | None:
+        """The thread of a sync agent, once it runs."""
+        return self._thread
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether it has an outcome and still runs."""
+        return self._left.is_set()
 
     async def run(self, host: object, sync_host: object) -> Outcome:
         """Run the agent to its end. Never raises for what the agent does."""
@@ -160,8 +186,10 @@ class AgentRun:
             if self._agent.error is not None or function is None:
                 return self._failed(self._agent.error or TypeError("there is nothing to run"))
             if _is_async(function):
-                return await self._in_task(function, host)
-            return await self._in_thread(function, sync_host)
+                outcome = await self._in_task(function, host)
+            else:
+                outcome = await self._in_thread(function, sync_host)
+            return self._verdict or outcome
         finally:
             self.done.set()
 
@@ -172,26 +200,46 @@ class AgentRun:
             waits.start_soon(_wait_and_cancel, hurry, waits.cancel_scope)
             await self._ends_within(SHUTDOWN_GRACE_SECS)
             waits.cancel_scope.cancel()
-        if self.done.is_set():
-            return
-        self._context.stop()
+        if not self.done.is_set():
+            await self._stop(_LATE)
+
+    def decide(self, verdict: Outcome) -> None:
+        """Stop the agent without `Shutdown` and grace; this is its outcome, whatever it does."""
+        if self._verdict is None:
+            self._verdict = verdict
+            self._context.stop(_STOPPED)
+
+    async def see_off(self) -> None:
+        """Wait for the end of an agent that was stopped; one that does not heed it is cancelled, or left."""
+        if not self.done.is_set():
+            await self._stop(_STOPPED)
+
+    async def _stop(self, why: str) -> None:
+        self._context.stop(why)
         if await self._ends_within(STOP_GRACE_SECS):
             return
         if self._task is not None:
-            self._report_stuck("it is cancelled", where_it_stands(self._task))
+            self._report_stuck(why, "it is cancelled", stack_of_task(self._task))
             self._is_cancelled = True
             self._task.cancel()
             if await self._ends_within(STOP_GRACE_SECS):
                 return
-            self._report_stuck("it swallows its cancellation and is left behind", where_it_stands(self._task))
+            left = "it swallows its cancellation and is left behind"
+            self._report_stuck(why, left, stack_of_task(self._task))
         elif self._thread is not None:
-            self._report_stuck("its thread is left behind", _where_thread_stands(self._thread))
+            self._report_stuck(why, "its thread is left behind", stack_of_thread(self._thread))
         self._left.set()
         await self._ends_within(STOP_GRACE_SECS)
 
+    def stack(self) -> str:
+        """The lines of the agent's own code that it stands in, as a traceback shows them."""
+        if self._task is not None:
+            return shown(own_part(stack_of_task(self._task)))
+        return "" if self._thread is None else shown(own_part(stack_of_thread(self._thread)))
+
     def abandon(self) -> None:
         """Stop the agent, and wait for it no more."""
-        self._context.stop()
+        self._context.stop(_LATE)
         self._left.set()
 
     async def _ends_within(self, seconds: float) -> bool:
@@ -215,7 +263,7 @@ class AgentRun:
                     outcome = self._failed(error)
 
         # A task of its own: an agent that cancels the task that it runs in ends nobody else.
-        self._task = asyncio.create_task(body(), name=f"agent {self._agent.name}")
+        self._task = asyncio.create_task(body(), name=f"agent {self.name}")
         finished = asyncio.Event()
         self._task.add_done_callback(lambda _: finished.set())
         try:
@@ -228,6 +276,7 @@ class AgentRun:
 
     async def _in_thread(self, function: Callable[[object], object], host: object) -> Outcome:
         loop = asyncio.get_running_loop()
+        turns = loop.turns if isinstance(loop, SimulatedLoop) else None
         finished = asyncio.Event()
         outcome = Outcome("failed", "its thread was left behind: it made no host call after Shutdown")
 
@@ -238,14 +287,20 @@ class AgentRun:
             except BaseException as error:
                 outcome = self._failed(error)
             finally:
-                with suppress(RuntimeError):  # left behind, and the loop has closed since
-                    loop.call_soon_threadsafe(finished.set)
+                if turns is not None:
+                    turns.give_back(finished.set)
+                else:
+                    with suppress(RuntimeError):  # left behind, and the loop has closed since
+                        loop.call_soon_threadsafe(finished.set)
 
         # A daemon: a thread that was left behind must not keep the process.
         self._thread = threading.Thread(
-            target=contextvars.copy_context().run, args=(body,), name=f"agent {self._agent.name}", daemon=True
+            target=contextvars.copy_context().run, args=(body,), name=f"agent {self.name}", daemon=True
         )
-        self._thread.start()
+        if turns is None:
+            self._thread.start()
+        else:
+            turns.hand_over(self._thread, self._thread.start)
         await self._until_left_or(finished)
         return outcome
 
@@ -270,13 +325,13 @@ class AgentRun:
         if stops and len(stops) == len(_leaves(error)):
             error = stops[0]  # a task group whose tasks were all stopped is an agent that was stopped
         else:
-            self._context.log.error("agent %r failed", self._agent.name, exc_info=error)
+            self._context.log.error("agent %r failed", self.name, exc_info=error)
         return Outcome("failed", mask(_description(error)))
 
-    def _report_stuck(self, what: str, where: str) -> None:
-        self._context.log.error(
-            "agent %r did not end after Shutdown: %s, standing at\n%s", self._agent.name, what, where
-        )
+    def _report_stuck(self, why: str, what: str, stack: traceback.StackSummary) -> None:
+        # whoever decided its outcome has looked where it stands
+        level = logging.ERROR if self._verdict is None else logging.DEBUG
+        self._context.log.log(level, "agent %r %s: %s, standing at\n%s", self.name, why, what, shown(stack))
 
 
 MOST_LEAVES = 5
@@ -307,11 +362,6 @@ def _text_by(to_text: Callable[[object], str], value: object) -> str:
         return to_text(value)
     except BaseException as error:
         return f"({to_text.__name__}() of it raised {type(error).__name__})"
-
-
-def _where_thread_stands(thread: threading.Thread) -> str:
-    frame = sys._current_frames().get(thread.ident or 0)  # pyright: ignore[reportPrivateUsage]: the documented way
-    return "" if frame is None else "".join(traceback.format_stack(frame))
 
 
 async def _wait_and_cancel(event: asyncio.Event, scope: anyio.CancelScope) -> None:

@@ -3,6 +3,8 @@
 A sync agent's thread stands still while the loop works for it. It can be interrupted (Ctrl-C in a main
 thread), at any of its steps: what it waited for is then cancelled first, so that nothing goes on without it,
 and what had come of it already is taken back (`undo`), so that nothing is lost with it.
+
+In a simulated run a call also gives the thread's turn back, and its answer is the thread's next turn.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import anyio
 
 from toolpost.errors import HostClosed, UsageError
 from toolpost.host.cancelling import Tasks, is_cancelled
+from toolpost.host.simulation import SimulatedLoop
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,6 +54,7 @@ class Bridge:
         self._tasks = tasks
         self._ending = ending
         """What a call raises once its agent has ended."""
+        self._turns = loop.turns if isinstance(loop, SimulatedLoop) else None
         self._lock = threading.Lock()
         self._under_way: set[_Hop[object]] = set()
         self._closed = False
@@ -74,7 +78,7 @@ class Bridge:
     def cross(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None = None) -> R:
         """The result of `func`, awaited on the loop. Where the thread is interrupted, `undo` gets it."""
         self._refuse_loop_thread()
-        hop = _Hop(func, undo)
+        hop = _Hop(func, undo, self._waker())
         try:
             self._send(hop)
             result = hop.wait()
@@ -100,7 +104,22 @@ class Bridge:
                 hop.is_over = True
                 raise self._ending()
             self._under_way.add(hop)  # pyright: ignore[reportArgumentType]: only its waiting is used
-            self._loop.call_soon_threadsafe(self._start, hop)
+            if self._turns is None:
+                self._loop.call_soon_threadsafe(self._start, hop)
+            else:
+                self._turns.give_back(lambda: self._start(hop))
+
+    def _waker(self) -> Callable[[Latch], None]:
+        """How the thread that calls gets to know that its answer is there."""
+        turns, thread = self._turns, threading.current_thread()
+        if turns is None:
+            return Latch.set
+        if thread is not turns.running and not self._closed:
+            raise UsageError(
+                f"thread {thread.name!r} called a host in a simulated run, where only an agent's own thread"
+                " may: make the call there, or run in real time"
+            )
+        return lambda latch: turns.hand_over_soon(thread, latch.set)
 
     def _start(self, hop: _Hop[R]) -> None:
         try:
@@ -135,12 +154,20 @@ class Bridge:
 class _Hop(Generic[R]):
     """One call from a thread: a latch that the thread waits for, and what came of it."""
 
-    def __init__(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None) -> None:
+    def __init__(
+        self,
+        func: Callable[[], Awaitable[R]],
+        undo: Callable[[R], None] | None,
+        wake: Callable[[Latch], None],
+    ) -> None:
         self._func = func
         self._undo = undo
+        self._wake = wake
         self._scope: anyio.CancelScope | None = None  # made on the loop: it cannot be made elsewhere
         self._is_given_up = False
         self.settled = Latch()
+        self._is_settled = False
+        """On the loop: the thread is woken, or about to be."""
         self.is_over = False
         """The thread has its error: there is nothing to give up. Only the thread sets it."""
         self._result: R | None = None
@@ -174,7 +201,7 @@ class _Hop(Generic[R]):
     def give_up(self) -> None:
         """On the loop: the thread was interrupted, before this has begun, after it was done, or between."""
         self._is_given_up = True
-        if self.settled.is_set:
+        if self._is_settled:
             if self._error is None:
                 self._take_back(cast("R", self._result))
         elif self._scope is None:
@@ -184,16 +211,20 @@ class _Hop(Generic[R]):
 
     def settle_error(self, error: BaseException) -> None:
         """On the loop. The first settling counts."""
-        if not self.settled.is_set:
+        if not self._is_settled:
             self._error = error
-            self.settled.set()
+            self._settle()
 
     def _settle_result(self, result: R) -> None:
-        if self._is_given_up or self.settled.is_set:  # it came all the same, and nobody waits for it
+        if self._is_given_up or self._is_settled:  # it came all the same, and nobody waits for it
             self._take_back(result)
         else:
             self._result = result
-            self.settled.set()
+            self._settle()
+
+    def _settle(self) -> None:
+        self._is_settled = True
+        self._wake(self.settled)
 
     def _take_back(self, result: R) -> None:
         if self._undo is not None:

@@ -8,11 +8,10 @@ somebody has really cancelled this task; and such code runs in tasks that can be
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Callable, Collection, Coroutine
-from types import FrameType
 from typing import Any
 
+from toolpost.host.standing import shown, stack_of_task
 from toolpost.secret import get_logger
 
 _log = get_logger("toolpost.host")
@@ -53,7 +52,7 @@ class Tasks:
             _log.error(
                 "a task of %s swallows its cancellation and is left behind, standing at\n%s",
                 self._owner,
-                where_it_stands(task),
+                shown(stack_of_task(task)),
             )
 
     def _ended(self, task: asyncio.Task[object]) -> None:
@@ -86,25 +85,3 @@ def leave_behind(task: asyncio.Task[Any]) -> None:
     held = ctypes.py_object(task)
     ctypes.pythonapi.Py_IncRef(held)
     task.add_done_callback(lambda _: ctypes.pythonapi.Py_DecRef(held))
-
-
-def where_it_stands(task: asyncio.Task[Any]) -> str:
-    """The lines that a task waits in, as a traceback shows them."""
-    frames: list[tuple[FrameType, int]] = []
-    awaited: Any = task.get_coro()
-    while awaited is not None:
-        frame = _attribute(awaited, "frame")
-        if isinstance(frame, FrameType):
-            frames.append((frame, frame.f_lineno))
-        awaited = _attribute(awaited, "await")
-    return "".join(traceback.StackSummary.extract(iter(frames)).format())
-
-
-def _attribute(awaited: object, name: str) -> Any:
-    """Of a coroutine, a generator, or an asynchronous generator."""
-    names = (
-        (f"cr_{name}", f"gi_{name}", f"ag_{name}")
-        if name != "await"
-        else ("cr_await", "gi_yieldfrom", "ag_await")
-    )
-    return next((value for each in names if (value := getattr(awaited, each, None)) is not None), None)

@@ -21,6 +21,7 @@ import anyio.lowlevel
 from toolpost.errors import AgentStopped, HostClosed, UsageError
 from toolpost.host.cancelling import Tasks
 from toolpost.host.inbox import Inbox, Source
+from toolpost.host.simulation import ACTOR
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger
 from toolpost.trace.events import Call
@@ -58,6 +59,7 @@ class AgentContext:
         self.under_way: set[anyio.CancelScope] = set()
         """Around each call that waits."""
         self._stopped = False
+        self._why = ""
         self._has_ended = False
 
     # -- for handles -----------------------------------------------------------------------------
@@ -90,6 +92,7 @@ class AgentContext:
         """Start the pump of a source. It ends with the source, and with the agent."""
 
         async def pump() -> None:
+            ACTOR.set((self.name, source.id))
             with source.scope:
                 await func(self.inbox, source, *args)
 
@@ -101,11 +104,12 @@ class AgentContext:
         """Tell the agent to come to an end."""
         self.inbox.put_shutdown()
 
-    def stop(self) -> None:
-        """End the call that is under way and every later one, and all sources."""
+    def stop(self, why: str = "was stopped") -> None:
+        """End the call that is under way and every later one, and all sources; they say why."""
         if self._stopped:
             return
         self._stopped = True
+        self._why = why
         self.inbox.put_shutdown()
         for scope in tuple(self.under_way):
             scope.cancel()
@@ -121,7 +125,7 @@ class AgentContext:
             return HostClosed("the host is closed; open another one")
         if self._has_ended:
             return AgentStopped(f"agent {self.name!r} has ended; its host cannot be used any more")
-        return AgentStopped(f"agent {self.name!r} did not end in time after Shutdown")
+        return AgentStopped(f"agent {self.name!r} {self._why}")
 
 
 class _Working:

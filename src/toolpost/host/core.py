@@ -26,11 +26,13 @@ from toolpost.config import Config, ToolingConfig
 from toolpost.errors import ConfigError, HostClosed, ToolpostError, UnknownTooling, UsageError
 from toolpost.host.agents import NO_OUTCOME, Agent, AgentRun, Outcome
 from toolpost.host.bridge import Bridge
-from toolpost.host.cancelling import Tasks, end_tasks, is_cancelled, where_it_stands
+from toolpost.host.cancelling import Tasks, end_tasks, is_cancelled
 from toolpost.host.context import MAIN, AgentContext
 from toolpost.host.face import Host
 from toolpost.host.handle import Tooling
 from toolpost.host.inbox import Inbox
+from toolpost.host.simulation import ACTOR, EPOCH, SimulatedLoop
+from toolpost.host.standing import shown, stack_of_task
 from toolpost.host.sync import SyncHost
 from toolpost.model import JsonObject
 from toolpost.secret import get_logger
@@ -81,11 +83,14 @@ class Core:
         self._backends: dict[str, Backend] = {}
         self._background = Tasks("a tooling")
         self._runs: set[AgentRun] = set()
+        self.left_behind: list[AgentRun] = []
+        """The agents that did not end: their threads still run."""
         self._seats: set[anyio.Event] = set()
         """Each is set when an agent has left its seat."""
         self._closing = asyncio.Event()
         self._accepts_tasks = False
         self._epoch = 0.0
+        self._simulation: SimulatedLoop | None = None
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._tasks: TaskGroup | None = None
@@ -101,8 +106,10 @@ class Core:
         """
         if self._task is not None:
             raise UsageError("this host was opened already; call open_host again for another one")
-        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._epoch = time.time() - anyio.current_time()
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        self._simulation = loop if isinstance(loop, SimulatedLoop) else None
+        self._epoch = (time.time() if self._simulation is None else EPOCH) - loop.time()
         self._task = asyncio.create_task(self._live(ready), name="toolpost house")
         try:
             await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
@@ -251,7 +258,7 @@ class Core:
             await asyncio.wait({closing}, timeout=BACKEND_CLOSE_SECS)
             if closing.done():
                 return
-            where = where_it_stands(closing)
+            where = shown(stack_of_task(closing))
             _log.warning(
                 "tooling %r did not close within %g s; it stands at\n%s", name, BACKEND_CLOSE_SECS, where
             )
@@ -273,6 +280,16 @@ class Core:
         """What the server of a tooling says of itself; None for a kind without one. Connects."""
         backend = self._backends[name]
         return await backend.describe() if isinstance(backend, Describes) else None
+
+    def backend(self, name: str) -> Backend:
+        """The backend of a tooling, to look into; also once the house is closed.
+
+        Raises:
+            UnknownTooling: The config has none of that name.
+        """
+        if name not in self._backends:
+            raise UnknownTooling(name, self._backends)
+        return self._backends[name]
 
     def now(self) -> float:
         """Seconds since the epoch by the loop's clock, which never goes back."""
@@ -298,7 +315,7 @@ class Core:
             bound=tunables.inbox_bound,
             calls_bound=tunables.open_calls_bound,
             trace=self.trace,
-            new_id=_new_id,
+            new_id=_new_id if self._simulation is None else self._simulation.new_id,
         )
         context = AgentContext(
             name,
@@ -354,7 +371,9 @@ class Core:
             try:
                 async with anyio.create_task_group() as watch:
                     async with anyio.create_task_group() as all_agents:
-                        for agent in agents:
+                        for agent in (
+                            agents if self._simulation is None else self._simulation.shuffled(agents)
+                        ):
                             all_agents.start_soon(self._run_agent, agent, outcomes)
                         watch.start_soon(self._end_on, stop)  # after them: it ends those that have begun
                     watch.cancel_scope.cancel()
@@ -365,11 +384,25 @@ class Core:
         await ended.wait()
         return {agent.name: outcomes.get(agent.name, NO_OUTCOME) for agent in agents}
 
+    @property
+    def runs(self) -> list[AgentRun]:
+        """The agents that run now."""
+        return list(self._runs)
+
+    def end_agent(self, name: str, verdict: Outcome) -> None:
+        """End an agent without `Shutdown` and grace; this is its outcome, whatever it does. Does not wait."""
+        assert self._tasks is not None, "the house is open"
+        for run in self._runs:
+            if run.name == name:
+                run.decide(verdict)
+                self._tasks.start_soon(run.see_off)
+
     async def _end_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
         await self._end_agents()
 
     async def _run_agent(self, agent: Agent, outcomes: dict[str, Outcome]) -> None:
+        ACTOR.set((agent.name,))
         config = self.config.agents.get(agent.name)
         params = config.params if config is not None else None
         granted = config.toolings if config is not None else None
@@ -381,6 +414,8 @@ class Core:
                 outcome = await run.run(host, SyncHost(host, seat.bridge))
             finally:
                 self._runs.discard(run)
+                if run.is_left_behind:
+                    self.left_behind.append(run)
         outcomes[agent.name] = outcome
         if self.trace is not None:
             self.trace.append(AgentOutcome(agent=agent.name, outcome=outcome.to_json()))

@@ -1,0 +1,338 @@
+"""A run as a simulation: virtual time, and one order of everything.
+
+`SimulatedLoop` is an asyncio loop whose clock stands still while anything is ready, and jumps to the next
+timer when nothing is. Nothing else knows of it: the loop is the clock.
+
+The threads of sync agents take turns with the loop (`Turns`): one runs, all others stand still. So what
+happens is a function of the config, the agents and the seed. The seed chooses among what is ready at one
+virtual instant: which actor's callback runs first, which of two timers that are due fires first. Seed 0 is
+first come, first served. An actor is an agent or a pump; what one does keeps its order under every seed.
+
+The clock jumps only when nothing *foreign* is pending: a socket, a process, an executor's job, a thread that
+an agent has started. While something is, the run goes at the pace of real time, since a jump would fire the
+time-outs of whoever waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+import selectors
+import threading
+import time
+import uuid
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextvars import Context, ContextVar
+from typing import Any, TypeVar, cast
+
+from toolpost.secret import get_logger
+
+EPOCH = 1_704_067_200.0
+"""What a simulated run's clock shows at its start: 2024-01-01, 00:00 UTC, in seconds since 1970."""
+POLL_SECS = 0.05
+"""How long a run at real pace waits before it looks again whether what is foreign has gone."""
+BLOCKED_SECS = 1.0
+"""Real time that an agent's thread may take between two host calls before a warning tells where it stands."""
+
+ACTOR: ContextVar[tuple[str, ...]] = ContextVar("toolpost actor", default=())
+"""Whose doing the current callback is: an agent's name, and behind it the pump's number; () is the house."""
+
+_log = get_logger("toolpost.simulation")
+T = TypeVar("T")
+
+
+class Stalled(RuntimeError):
+    """Nothing is ready, and no timer is due: the loop would wait for ever."""
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    """An event loop in virtual time. It begins at 0, in seconds."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._virtual_now = 0.0
+        self._timers = 0
+        self._jobs: dict[object, tuple[str, ...]] = {}
+        self._processes: list[tuple[asyncio.SubprocessTransport, tuple[str, ...]]] = []
+        self._own_threads = set(threading.enumerate())
+        self._warned = False
+        self._random = random.Random(seed) if seed else None
+        self._ids = random.Random(f"ids of {seed}")
+        self._virtual_selector = _Selector(self)
+        self.turns = Turns(self)
+        self.on_stall: Callable[[], None] | None = None
+        """Called when nothing is ready and no timer is due; it makes something ready, or the loop raises."""
+        super().__init__(self._virtual_selector)
+        if self._random is not None:
+            self._ready = _Ready(self._random)
+
+    # -- what a run takes from it ------------------------------------------------------------------
+
+    def new_id(self) -> str:
+        """The next UUID of this seed."""
+        return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
+
+    def shuffled(self, items: Sequence[T]) -> Sequence[T]:
+        """In the order of chance."""
+        return items if self._random is None else self._random.sample(items, len(items))
+
+    # -- the clock ---------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._virtual_now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        self._check_closed()
+        self._timers += 1
+        timer = _Timer(when, callback, args, self, context)
+        timer.rank = self._timers if self._random is None else self._random.random()
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
+
+    def idle(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Nothing is ready: let time pass until something is, at most `timeout` virtual seconds."""
+        foreign = self._foreign()  # before the look: what it does before it goes is seen then
+        found = self._virtual_selector.poll(0)
+        if found:
+            return found
+        if foreign is not None:
+            self._warn_of(foreign)
+            return self._pass_real_time(timeout)
+        if timeout is not None:
+            self._virtual_now += timeout
+        elif self.on_stall is None or not self._recovers(self.on_stall):
+            raise Stalled("nothing is ready and no timer is due: everything waits for something else")
+        return []
+
+    def _recovers(self, on_stall: Callable[[], None]) -> bool:
+        on_stall()
+        return bool(self._ready or self._scheduled)
+
+    def _pass_real_time(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        start = time.monotonic()
+        found = self._virtual_selector.poll(POLL_SECS if timeout is None else min(timeout, POLL_SECS))
+        passed = time.monotonic() - start
+        self._virtual_now += passed if timeout is None else min(passed, timeout)
+        return found
+
+    # -- what is foreign ---------------------------------------------------------------------------
+
+    def _foreign(self) -> tuple[str, tuple[str, ...]] | None:
+        """What goes on outside of the simulation, and whose doing it is; None if nothing does."""
+        for actor in self._jobs.values():
+            return "a job in an executor", actor
+        self._processes = [each for each in self._processes if each[0].get_returncode() is None]
+        for _, actor in self._processes:
+            return "a process", actor
+        for actor in self._virtual_selector.owners():
+            return "a socket or a pipe", actor
+        if threading.active_count() > len(self._own_threads):  # cheap, and true where none has ended
+            for thread in threading.enumerate():
+                if not self._is_own(thread):
+                    return f"the thread {thread.name!r}", ()
+        return None
+
+    def _is_own(self, thread: threading.Thread) -> bool:
+        if thread in self._own_threads or self.turns.has(thread):
+            return True
+        pool: Any = getattr(self, "_default_executor", None)  # idle between the jobs that are counted
+        idle: Any = getattr(thread, "idle_workers", ())  # anyio's, between its jobs
+        return thread in getattr(pool, "_threads", ()) or thread in idle
+
+    def _warn_of(self, foreign: tuple[str, tuple[str, ...]]) -> None:
+        if not self._warned:
+            self._warned = True
+            what, actor = foreign
+            whose = f"agent {actor[0]!r}" if actor else "somebody"
+            _log.warning(
+                "%s waits for %s, which the simulation knows nothing of: until it is back, time passes as it"
+                " does outside, and runs may differ",
+                whose,
+                what,
+            )
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        job = super().run_in_executor(executor, func, *args)
+        self._jobs[job] = ACTOR.get()
+        job.add_done_callback(lambda done: self._jobs.pop(done, None))
+        return job
+
+    async def subprocess_exec(self, *args: Any, **kwargs: Any) -> Any:
+        return self._with_process(await super().subprocess_exec(*args, **kwargs))
+
+    async def subprocess_shell(self, *args: Any, **kwargs: Any) -> Any:
+        return self._with_process(await super().subprocess_shell(*args, **kwargs))
+
+    def _with_process(self, made: Any) -> Any:
+        self._processes.append((made[0], ACTOR.get()))
+        return made
+
+    # -- asyncio's own, as typeshed does not have it -----------------------------------------------
+
+    _ready: Any
+    _scheduled: list[asyncio.TimerHandle]
+
+    def _check_closed(self) -> None:
+        super()._check_closed()  # type: ignore[misc]
+
+
+class _Timer(events.TimerHandle):
+    """A timer that knows which of those at the same instant comes first."""
+
+    rank: float
+
+    def __lt__(self, other: Any) -> bool:
+        return (self.when(), self.rank) < (other.when(), other.rank)
+
+
+class _Ready:
+    """The callbacks that are ready: each actor's in order, and by chance whose is next."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._random = chance
+        self._queues: dict[Hashable, deque[asyncio.Handle]] = {}
+        self._actors: list[Hashable] = []
+        """Those that have something ready."""
+        self._size = 0
+
+    def append(self, handle: asyncio.Handle) -> None:
+        actor = cast("Any", handle)._context.get(ACTOR, ())
+        queue = self._queues.setdefault(actor, deque())
+        if not queue:
+            self._actors.append(actor)
+        queue.append(handle)
+        self._size += 1
+
+    def popleft(self) -> asyncio.Handle:
+        index = int(self._random.random() * len(self._actors))
+        queue = self._queues[self._actors[index]]
+        handle = queue.popleft()
+        self._size -= 1
+        if not queue:
+            del self._queues[self._actors[index]]
+            last = self._actors.pop()
+            if index < len(self._actors):
+                self._actors[index] = last
+        return handle
+
+    def clear(self) -> None:
+        self._queues.clear()
+        self._actors.clear()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+
+class _Selector(selectors.BaseSelector):
+    """The loop's way to wait: it polls a real selector, and lets the loop's clock jump."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+        self._real = selectors.DefaultSelector()
+        self._owners: dict[int, tuple[str, ...]] = {}
+        self._own: int | None = None
+        """The loop's own pipe, by which threads wake it: the first that it registers."""
+
+    def poll(self, timeout: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is ready within that many real seconds."""
+        return self._real.select(timeout)
+
+    def owners(self) -> Iterator[tuple[str, ...]]:
+        """Whose files are registered."""
+        yield from self._owners.values()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return self._real.select(0)
+        return self._loop.idle(timeout)
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = self._real.register(fileobj, events, data)
+        if self._own is None:
+            self._own = key.fd
+        elif key.fd != self._own:
+            self._owners[key.fd] = ACTOR.get()
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        key = self._real.unregister(fileobj)
+        self._owners.pop(key.fd, None)
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class Turns:
+    """The threads of sync agents take turns with the loop's thread: one of all runs.
+
+    A thread gets its turn when its host call is answered, and gives it back with its next one, or its end. In
+    between the loop's thread stands still.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._threads: set[threading.Thread] = set()
+        self._back = threading.Lock()
+        self._back.acquire()
+        self._then: Callable[[], None] | None = None
+        self.running: threading.Thread | None = None
+        """The agent's thread that has the turn."""
+
+    def has(self, thread: threading.Thread) -> bool:
+        """Whether it takes part."""
+        return thread in self._threads
+
+    def hand_over_soon(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
+        """On the loop: `hand_over`, among what is ready then."""
+        self._loop.call_soon(self.hand_over, thread, wake)
+
+    def hand_over(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
+        """On the loop: let a thread run until it gives the turn back; then do what it came for."""
+        self._threads.add(thread)
+        self.running = thread
+        wake()
+        if not self._back.acquire(timeout=BLOCKED_SECS):
+            self._warn_of(thread)
+            self._back.acquire()
+        self.running = None
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+    def give_back(self, then: Callable[[], None]) -> None:
+        """In the thread that has the turn: let the loop go on, with `then` first."""
+        self._then = then
+        self._back.release()
+
+    def _warn_of(self, thread: threading.Thread) -> None:
+        from toolpost.host.standing import own_part, stack_of_thread
+
+        lines = own_part(stack_of_thread(thread))
+        where = (
+            f"; it stands at line {lines[-1].lineno} of {lines[-1].filename}: {lines[-1].line}"
+            if lines
+            else ""
+        )
+        _log.warning(
+            "%s has made no host call for %g s of real time, and the simulation waits for it%s",
+            thread.name,
+            BLOCKED_SECS,
+            where,
+        )

@@ -1,0 +1,71 @@
+"""Where code stands that does not end: the lines of a task or a thread, as a traceback shows them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import sysconfig
+import threading
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_PACKAGE = str(Path(__file__).parent.parent)
+_STDLIB = sysconfig.get_path("stdlib")
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def stack_of_task(task: asyncio.Task[Any]) -> traceback.StackSummary:
+    """The lines that a task waits in, the outermost first. To be called on its loop."""
+    frames: list[tuple[FrameType, int]] = []
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = _attribute(awaited, "frame")
+        if isinstance(frame, FrameType):
+            frames.append((frame, frame.f_lineno))
+        awaited = _attribute(awaited, "await")
+    return traceback.StackSummary.extract(iter(frames))
+
+
+def stack_of_thread(thread: threading.Thread) -> traceback.StackSummary:
+    """The lines that a thread is in; none where it has ended."""
+    frame = sys._current_frames().get(thread.ident or 0)  # pyright: ignore[reportPrivateUsage]: the documented way
+    return traceback.extract_stack(frame) if frame is not None else traceback.StackSummary()
+
+
+def shown(stack: traceback.StackSummary) -> str:
+    """A whole stack as text."""
+    return "".join(stack.format())
+
+
+def own_part(stack: traceback.StackSummary) -> traceback.StackSummary:
+    """The frames of an agent's code alone: behind ours, up to where it calls into toolpost again."""
+    own: list[traceback.FrameSummary] = []
+    inside = False  # of toolpost, once: what stands before it is whoever runs toolpost
+    for frame in stack:
+        is_ours = frame.filename.startswith(_PACKAGE)
+        inside = inside or is_ours
+        if not inside or is_ours:
+            if own:
+                break
+        elif own or not _is_machinery(frame.filename):
+            own.append(frame)
+    return traceback.StackSummary.from_list(own)
+
+
+def _is_machinery(filename: str) -> bool:
+    """Of the standard library, by which toolpost calls an agent: `threading`, `asyncio`, `importlib`."""
+    if filename.startswith("<frozen "):
+        return True
+    return filename.startswith(_STDLIB) and not any(each in filename for each in _INSTALLED)
+
+
+def _attribute(awaited: object, name: str) -> Any:
+    """Of a coroutine, a generator, or an asynchronous generator."""
+    names = (
+        (f"cr_{name}", f"gi_{name}", f"ag_{name}")
+        if name != "await"
+        else ("cr_await", "gi_yieldfrom", "ag_await")
+    )
+    return next((value for each in names if (value := getattr(awaited, each, None)) is not None), None)

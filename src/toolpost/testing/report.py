@@ -1,0 +1,179 @@
+"""The judgement on a case, and what people are told of a failure. Pure: from what was found to text."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolpost.config.problems import dotted
+from toolpost.errors import ConfigError
+from toolpost.expect.assertions import Expectations, Unmet, UnmetEvent, UnmetOutcome, check
+from toolpost.expect.pattern import show
+from toolpost.host.agents import NO_OUTCOME, Outcome
+from toolpost.mock.backend import MockBackend
+from toolpost.mock.queue import describe, line
+from toolpost.testing.case import Case
+from toolpost.testing.result import Result
+from toolpost.trace.log import Trace
+from toolpost.trace.table import table
+
+AROUND = 5
+"""Records that are shown before and after one that a failure names."""
+LAST = 12
+"""Records at the end of the trace that are shown in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an agent stood when its time was up."""
+
+    agent: str | None
+    """None where no agent ran yet: while their scripts were loaded."""
+    stack: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a run left behind."""
+
+    outcomes: Mapping[str, Outcome]
+    trace: Trace
+    mocks: Mapping[str, MockBackend]
+    standing: Sequence[Standing] | None
+    """Where the agents stood when the time was up; None if it was not."""
+    error: ConfigError | None
+    """Why it could not be run."""
+    fault: str | None
+    """What ended it, other than an agent."""
+    seconds: float
+    files: list[str]
+    is_stuck: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One reason why a case failed."""
+
+    line: str
+    """On one line; names the agent."""
+    text: list[str]
+    """The same at length."""
+    places: tuple[int, ...] = ()
+    """The records of the trace that it speaks of."""
+
+
+def judge(case: Case, findings: Findings) -> Result:
+    """The result of a case."""
+    if findings.error is not None:
+        return could_not_run(case.name, findings.error, files=findings.files)
+    unused = [
+        f"tooling {name!r}: {line(placed)}" for name, mock in findings.mocks.items() for placed in mock.unused
+    ]
+    failures = list(_failures(case, findings, unused))
+    return Result(
+        case=case.name,
+        status="failed" if failures else "passed",
+        seconds=findings.seconds,
+        failures=[each.line for each in failures],
+        report="\n".join(_report(case, findings, failures, unused)) if failures else "",
+        unused=unused,
+        files=findings.files,
+        is_stuck=findings.is_stuck,
+    )
+
+
+def could_not_run(name: str, error: ConfigError, *, files: Sequence[str] = ()) -> Result:
+    """The result of a case whose files are wrong."""
+    problems = list(error.problems)
+    return Result(case=name, status="error", failures=problems, report="\n".join(problems), files=list(files))
+
+
+# -- why it failed ---------------------------------------------------------------------------------
+
+
+def _failures(case: Case, findings: Findings, unused: Sequence[str]) -> Iterator[Failure]:
+    if findings.standing is not None:
+        yield _timed_out(case, findings.standing)
+    if findings.fault is not None:
+        yield Failure(
+            f"the run broke off: {findings.fault.strip().splitlines()[-1]}", findings.fault.splitlines()
+        )
+    for expected in case.expectations:
+        outcome = findings.outcomes.get(expected.agent, NO_OUTCOME)
+        for unmet in check(expected, findings.trace, outcome.to_json()):
+            # an agent that was ended because time was up is told of already
+            if not (findings.standing is not None and isinstance(unmet, UnmetOutcome)):
+                yield _unmet(expected, unmet)
+    if case.settings.strict and unused:
+        text = ["strict: these steps were never used", *(f"  {each}" for each in unused)]
+        yield Failure(f"strict: {len(unused)} steps were never used", text)
+
+
+def _timed_out(case: Case, standing: Sequence[Standing]) -> Failure:
+    limit = f"timed out after {case.settings.timeout_secs:g} s"
+    text = [f"{limit} (test.timeout_secs)"]
+    for each in standing:
+        who = "the agents were being loaded" if each.agent is None else f"agent {each.agent!r}"
+        stack = each.stack.rstrip().splitlines()
+        text += [
+            f"  {who}, standing at" if stack else f"  {who}, in code of toolpost",
+            *(f"  {line}" for line in stack),
+        ]
+    names = ", ".join(repr(each.agent) for each in standing if each.agent is not None)
+    return Failure(f"{limit}: {names or 'while the agents were being loaded'}", text)
+
+
+def _unmet(expected: Expectations, unmet: Unmet) -> Failure:
+    line = f"agent {expected.agent!r}: {unmet}"
+    match unmet:
+        case UnmetOutcome(wanted=wanted, found=found):
+            place = dotted(("assertions", expected.agent, "outcome"))
+            said = "not set, so any but a failure" if wanted is None else show(wanted.to_json())
+            return Failure(
+                line,
+                [f"agent {expected.agent!r}: {place}", f"  wanted   {said}", f"  found    {show(found)}"],
+            )
+        case UnmetEvent(index=index, item=item, after=after, near=near):
+            place = dotted(("assertions", expected.agent, "events", index))
+            text = [f"agent {expected.agent!r}: {place}", f"  wanted   {show(item.to_json())}"]
+            if after is not None:
+                text.append(f"  after    record {after}")
+            text.append(f"  nearest  {'none' if near is None else f'record {near[0]}: {near[1]}'}")
+            places = [] if after is None else [after]
+            return Failure(line, text, (*places, *([] if near is None else [near[0]])))
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+def _report(
+    case: Case, findings: Findings, failures: Sequence[Failure], unused: Sequence[str]
+) -> Iterator[str]:
+    for failure in failures:
+        yield from failure.text
+        yield ""
+    for name in case.config.agents:
+        outcome = findings.outcomes.get(name)
+        if outcome is not None:
+            yield f"agent {name!r} {outcome}"
+    yield ""
+    yield from _around(findings.trace, [place for each in failures for place in each.places])
+    for name, mock in findings.mocks.items():
+        yield ""
+        yield from describe(mock, findings.trace, name)
+    yield ""
+    yield f"again: toolpost test {shlex.quote(case.name)}"
+
+
+def _around(trace: Trace, places: Sequence[int]) -> Iterator[str]:
+    """The trace about these records, and its end."""
+    if not trace:
+        yield "the trace is empty"
+        return
+    shown = set(range(len(trace) - LAST, len(trace)))
+    for place in places:
+        shown.update(range(place - AROUND, place + AROUND + 1))
+    yield "trace"
+    for each in table(trace, shown):
+        yield f"  {each}"
