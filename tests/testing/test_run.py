@@ -258,14 +258,23 @@ HANGS = {
 }
 
 
-@pytest.mark.parametrize("agent", HANGS)
+@pytest.mark.parametrize(
+    ("agent", "clock"),
+    [(agent, "real") for agent in HANGS]
+    # what waits for an event takes no real time in a simulated run
+    + [
+        (agent, "virtual")
+        for agent, (script, _) in HANGS.items()
+        if "recv" not in script and "Event" not in script
+    ],
+)
 @pytest.mark.usefixtures("impatient")
 def test_a_case_that_takes_too_long_is_ended_and_told_with_where_it_stands(
-    agent: str, tmp_path: Path
+    agent: str, clock: str, tmp_path: Path
 ) -> None:
     script, standing = HANGS[agent]
 
-    result = run(case(tmp_path, script, "", test="timeout_secs = 0.2"))
+    result = run(case(tmp_path, script, "", test=f'timeout_secs = 0.2\nclock = "{clock}"'))
 
     assert result.status == "failed"
     assert result.failures[0].startswith("timed out after 0.2 s: ")
@@ -280,15 +289,18 @@ def test_a_thread_that_cannot_be_ended_is_told_of(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(run_module, "BREAKING_SECS", 0.05)
     agent = "from tests.testing.hands import release\ndef run(host):\n    release.wait()\n"
 
-    result = run(case(tmp_path, agent, "", test="timeout_secs = 0.2"))
+    result = run(case(tmp_path, agent, "", test='timeout_secs = 0.2\nclock = "real"'))
 
     assert result.is_stuck
     assert "line 3, in run" in result.report
 
 
+@pytest.mark.parametrize("keyword", ["def", "async def"])
 @pytest.mark.usefixtures("impatient", "released")
-def test_a_loop_that_cannot_be_broken_is_told_of_from_outside(tmp_path: Path) -> None:
-    agent = "from tests.testing.hands import release\nasync def run(host):\n    release.wait()\n"
+def test_what_holds_up_the_loop_and_cannot_be_broken_is_told_of_from_outside(
+    keyword: str, tmp_path: Path
+) -> None:
+    agent = f"from tests.testing.hands import release\n{keyword} run(host):\n    release.wait()\n"
     told: list[tuple[Result, Trace]] = []
 
     def on_stuck(result: Result, trace: Trace) -> None:

@@ -1,4 +1,4 @@
-"""From a source to a configuration: the environment's layer, then the walk; at the end all problems at once."""
+"""From a source to a configuration: the environment's layer, the walk, and then all problems at once."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def load_case_config(
     environ: Mapping[str, str] = os.environ,
     kinds: Mapping[str, Kind] | None = None,
 ) -> CaseConfig:
-    """A test file: as `load_config`, with the tables `[test]` and `[assertions]`, and on top of what it extends.
+    """A test file: as `load_config`, with its tables `[test]` and `[assertions]`, on top of what it extends.
 
     Raises:
         ConfigError: With every problem found, those of `check_assertions` too.
@@ -130,6 +130,9 @@ class _Loading:
         settings = self._walk.struct(CaseSettings, self._raw.table.get("test", {}), ("test",))
         assertions = self._named("assertions")
         self._check_assertions(assertions, check_assertions)
+        if not self.problems and settings.clock == "virtual" and config.real_toolings:
+            names = ", ".join(map(repr, config.real_toolings))
+            self.problems.add(("test", "clock"), f'"virtual" cannot be: these toolings are real: {names}')
         return CaseConfig(config=config, settings=settings, assertions=assertions, files=self._raw.files)
 
     def _config(self) -> Config:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -125,6 +125,11 @@ class Config:
     import_path: list[Path] = field(default_factory=list[Path])
     """Where agents' modules are found: this folder, then those of the configs that a case extends."""
 
+    @property
+    def real_toolings(self) -> list[str]:
+        """The toolings that cannot be simulated, sorted: with one of them time is real."""
+        return sorted(name for name, each in self.tooling.items() if not each.kind.is_simulated)
+
 
 # -- cases -----------------------------------------------------------------------------------------
 
@@ -139,6 +144,14 @@ class CaseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         float, Meta(gt=0, description="How long the case may take, in real time, until it is ended.")
     ] = 30.0
     strict: Annotated[bool, Meta(description="Steps that were never used fail the case.")] = False
+    clock: Annotated[
+        Literal["auto", "virtual", "real"],
+        Meta(description="Whether time is simulated; auto does so where every tooling's kind can be."),
+    ] = "auto"
+    seed: Annotated[
+        int,
+        Meta(ge=0, description="Chooses among what happens at one simulated instant; 0 is first come first."),
+    ] = 0
 
 
 class AgentAssertions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -231,6 +231,10 @@ class AgentRun:
         self._left.set()
         await self._ends_within(STOP_GRACE_SECS)
 
+    def waits(self) -> list[str]:
+        """The host calls that it waits in, such as `recv()`."""
+        return [str(each) for each in self._context.under_way]
+
     def stack(self) -> str:
         """The lines of the agent's own code that it stands in, as a traceback shows them."""
         if self._task is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import anyio
 
@@ -56,7 +56,7 @@ class Bridge:
         """What a call raises once its agent has ended."""
         self._turns = loop.turns if isinstance(loop, SimulatedLoop) else None
         self._lock = threading.Lock()
-        self._under_way: set[_Hop[object]] = set()
+        self._under_way: dict[_Hop[Any], None] = {}
         self._closed = False
 
     def call(self, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -103,7 +103,7 @@ class Bridge:
             if self._closed:
                 hop.is_over = True
                 raise self._ending()
-            self._under_way.add(hop)  # pyright: ignore[reportArgumentType]: only its waiting is used
+            self._under_way[hop] = None
             if self._turns is None:
                 self._loop.call_soon_threadsafe(self._start, hop)
             else:
@@ -137,7 +137,7 @@ class Bridge:
 
     def _forget(self, hop: _Hop[R]) -> None:
         with self._lock:
-            self._under_way.discard(hop)
+            self._under_way.pop(hop, None)
 
     def _refuse_loop_thread(self) -> None:
         try:

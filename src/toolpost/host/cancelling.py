@@ -28,7 +28,7 @@ class Tasks:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._running: set[asyncio.Task[object]] = set()
+        self._running: dict[asyncio.Task[object], None] = {}
         self._closed = False
 
     def start_soon(self, func: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
@@ -40,7 +40,7 @@ class Tasks:
         if self._closed:
             raise RuntimeError(f"{self._owner} has ended")
         task = asyncio.create_task(func(*args))
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._ended)
 
     async def close(self, within: float) -> None:
@@ -56,7 +56,7 @@ class Tasks:
             )
 
     def _ended(self, task: asyncio.Task[object]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a task of %s raised", self._owner, exc_info=error)
 

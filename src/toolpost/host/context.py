@@ -56,8 +56,10 @@ class AgentContext:
         self._loop = asyncio.get_running_loop()
         self._tasks = tasks
         self._trace = trace
-        self.under_way: set[anyio.CancelScope] = set()
-        """Around each call that waits."""
+        self.under_way: dict[_Working, None] = {}
+        """The calls that wait."""
+        self.starved: list[tuple[float, float]] = []
+        """Each `recv` that timed out: when, by the loop's clock, and its limit, both in seconds."""
         self._stopped = False
         self._why = ""
         self._has_ended = False
@@ -78,9 +80,18 @@ class AgentContext:
         if self._stopped:
             raise self.ending()
 
-    def working(self) -> _Working:
-        """Around everything that waits on behalf of the agent: a stop ends it."""
-        return _Working(self)
+    def working(self, op: str, *of: str) -> _Working:
+        """Around everything that waits on behalf of the agent: a stop ends it.
+
+        Args:
+            op: The call.
+            of: What it is about, for those who are told what the agent waits for: a tooling, a tool.
+        """
+        return _Working(self, op, of)
+
+    def starve(self, limit: float) -> None:
+        """Note that `recv` has waited for nothing."""
+        self.starved.append((self._loop.time(), limit))
 
     def record(self, op: str, tooling: str, **detail: Json) -> None:
         """Write down a call that is about to take effect."""
@@ -111,8 +122,8 @@ class AgentContext:
         self._stopped = True
         self._why = why
         self.inbox.put_shutdown()
-        for scope in tuple(self.under_way):
-            scope.cancel()
+        for each in tuple(self.under_way):
+            each.cancel()
 
     def end(self) -> None:
         """The agent has ended: as `stop`, for what it has left running."""
@@ -131,11 +142,20 @@ class AgentContext:
 class _Working:
     """See `AgentContext.working`."""
 
-    __slots__ = ("_context", "_scope")
+    __slots__ = ("_context", "_of", "_op", "_scope")
 
-    def __init__(self, context: AgentContext) -> None:
+    def __init__(self, context: AgentContext, op: str, of: tuple[str, ...]) -> None:
         self._context = context
+        self._op = op
+        self._of = of
         self._scope = anyio.CancelScope()
+
+    def cancel(self) -> None:
+        """End the call."""
+        self._scope.cancel()
+
+    def __str__(self) -> str:
+        return f"{self._op}({', '.join(map(repr, self._of))})"
 
     async def __aenter__(self) -> None:
         try:
@@ -144,12 +164,12 @@ class _Working:
             await anyio.lowlevel.checkpoint()
             raise
         self._scope.__enter__()
-        self._context.under_way.add(self._scope)
+        self._context.under_way[self] = None
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._context.under_way.discard(self._scope)
+        self._context.under_way.pop(self, None)
         if isinstance(error, Exception):
             await anyio.lowlevel.cancel_shielded_checkpoint()
         self._scope.__exit__(kind, error, trace)

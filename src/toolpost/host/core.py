@@ -82,10 +82,12 @@ class Core:
         self._on_progress = on_progress
         self._backends: dict[str, Backend] = {}
         self._background = Tasks("a tooling")
-        self._runs: set[AgentRun] = set()
+        self._runs: dict[AgentRun, None] = {}
         self.left_behind: list[AgentRun] = []
         """The agents that did not end: their threads still run."""
-        self._seats: set[anyio.Event] = set()
+        self.starved: list[tuple[str, float, float]] = []
+        """Each `recv` of an agent that timed out: whose, when by the loop's clock, and its limit."""
+        self._seats: dict[anyio.Event, None] = {}
         """Each is set when an agent has left its seat."""
         self._closing = asyncio.Event()
         self._accepts_tasks = False
@@ -335,7 +337,7 @@ class Core:
 
         bridge = Bridge(asyncio.get_running_loop(), tasks, context.ending)
         has_left = anyio.Event()
-        self._seats.add(has_left)
+        self._seats[has_left] = None
         try:
             yield Seat(context, bridge, find)
         finally:
@@ -345,7 +347,7 @@ class Core:
                 with anyio.CancelScope(shield=True):
                     await tasks.close(CANCEL_SECS)
             finally:
-                self._seats.discard(has_left)
+                self._seats.pop(has_left, None)
                 has_left.set()
 
     async def open_main(self) -> Seat:
@@ -408,14 +410,15 @@ class Core:
         granted = config.toolings if config is not None else None
         async with self.seat(agent.name, params=params, granted=granted) as seat:
             run = AgentRun(agent, seat.context)
-            self._runs.add(run)
+            self._runs[run] = None
             try:
                 host = Host(seat.context, seat.find)
                 outcome = await run.run(host, SyncHost(host, seat.bridge))
             finally:
-                self._runs.discard(run)
+                self._runs.pop(run, None)
                 if run.is_left_behind:
                     self.left_behind.append(run)
+                self.starved += [(agent.name, *each) for each in seat.context.starved]
         outcomes[agent.name] = outcome
         if self.trace is not None:
             self.trace.append(AgentOutcome(agent=agent.name, outcome=outcome.to_json()))

@@ -67,13 +67,14 @@ class Host:
             HostClosed: `Shutdown` has been taken; nothing follows it.
         """
         limit = self._context.recv_timeout if timeout is None else timeout
-        async with self._context.working():
+        async with self._context.working("recv"):
             if not is_seconds(limit):
                 raise UsageError(f"timeout must be a number of seconds, 0 or more, not {timeout!r}")
             with anyio.move_on_after(None if limit == math.inf else limit):
                 return await self._context.inbox.take()
             if (envelope := self._context.inbox.take_nowait()) is not None:  # it came with the last tick
                 return envelope
+            self._context.starve(limit)
             raise RecvTimeout(f"agent {self.name!r}: no envelope arrived within {limit:g} s")
 
     def try_recv(self) -> Envelope | None:
@@ -104,7 +105,7 @@ class Host:
         Raises:
             UsageError: `seconds` is no number, or less than 0.
         """
-        async with self._context.working():
+        async with self._context.working("sleep"):
             if not is_seconds(seconds):
                 raise UsageError(f"sleep takes a number of seconds, 0 or more, not {seconds!r}")
             await anyio.sleep(seconds)

@@ -43,7 +43,7 @@ class Tooling:
 
     async def list_tools(self) -> list[Tool]:
         """Every tool of the server, asked for now: nothing is cached."""
-        async with self._context.working():
+        async with self._context.working("list_tools", self._name):
             self._record("list_tools")
             return await self._backend.list_tools()
 
@@ -63,7 +63,7 @@ class Tooling:
             UsageError: The arguments are no JSON object. Nothing is queued.
             TooManyOpenCalls: `open_calls_bound` calls are queued already.
         """
-        async with self._context.working():
+        async with self._context.working("call_tool", self._name, name):
             call = tool_call(name, arguments, timeout, agent=self._context.name)
             self._context.inbox.check_can_open("call_tool")
             self._record("call_tool", name=name, arguments=call.arguments)
@@ -90,7 +90,7 @@ class Tooling:
             ConnectionLost: The connection died meanwhile; whether the call took effect is unknown.
             RequestTimeout: The server took too long.
         """
-        async with self._context.working():
+        async with self._context.working("call_tool_blocking", self._name, name):
             call = tool_call(name, arguments, timeout, agent=self._context.name)
             self._record("call_tool_blocking", name=name, arguments=call.arguments)
             return await self._backend.call_tool(call)
@@ -112,7 +112,7 @@ class Tooling:
 
     async def list_resources(self) -> list[ResourceInfo]:
         """Every resource that the server lists, asked for now."""
-        async with self._context.working():
+        async with self._context.working("list_resources", self._name):
             self._record("list_resources")
             return await self._backend.list_resources()
 
@@ -122,7 +122,7 @@ class Tooling:
         Raises:
             ResourceNotFound: The server knows none under that URI.
         """
-        async with self._context.working():
+        async with self._context.working("read_resource", self._name, uri):
             check_text("uri", uri)
             self._record("read_resource", uri=uri)
             return await self._backend.read_resource(uri)
@@ -133,7 +133,7 @@ class Tooling:
         Each `ResourceListUpdated` under it carries the new list. An `Error` under it ends it, unless it
         tells of a failed read-back.
         """
-        async with self._context.working():
+        async with self._context.working("subscribe_resource_list", self._name):
             self._context.inbox.check_can_open("subscribe_resource_list")
             self._record("subscribe_resource_list")
             source = self._context.inbox.open_source("subscribe_resource_list")
@@ -150,7 +150,7 @@ class Tooling:
         Each `ResourceUpdated` under it carries the content after the change. An `Error` under it ends it,
         unless it tells of a failed read-back.
         """
-        async with self._context.working():
+        async with self._context.working("subscribe_resource", self._name, uri):
             check_text("uri", uri)
             self._context.inbox.check_can_open("subscribe_resource")
             self._record("subscribe_resource", uri=uri)
@@ -168,7 +168,7 @@ class Tooling:
         Raises:
             Unsupported: The tooling's kind has no such requests.
         """
-        async with self._context.working():
+        async with self._context.working("request", self._name, method):
             check_text("method", method)
             if not isinstance(self._backend, Requests):
                 raise Unsupported(f"tooling {self._name!r}: kind {self.kind()!r} has no raw requests")
@@ -195,7 +195,7 @@ class Tooling:
         self._context.inbox.cancel(uuid)
 
     async def _cancel(self, op: str, uuid: str) -> None:
-        async with self._context.working():
+        async with self._context.working(op, self._name):
             self._record(op, uuid=uuid)
             self._context.inbox.cancel(uuid)
             await anyio.lowlevel.checkpoint()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import random
 import selectors
 import threading
@@ -28,10 +29,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar, cast
 
+from toolpost.host.standing import own_line, stack_of_thread
 from toolpost.secret import get_logger
 
 EPOCH = 1_704_067_200.0
 """What a simulated run's clock shows at its start: 2024-01-01, 00:00 UTC, in seconds since 1970."""
+RESOLUTION_SECS = 1e-9
+"""Timers that are closer together than this are at one instant."""
+REDRAWN = 0.1
+"""How likely an actor draws a new priority after one of its callbacks."""
 POLL_SECS = 0.05
 """How long a run at real pace waits before it looks again whether what is foreign has gone."""
 BLOCKED_SECS = 1.0
@@ -94,8 +100,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._timers += 1
         timer = _Timer(when, callback, args, self, context)
         timer.rank = self._timers if self._random is None else self._random.random()
-        heapq.heappush(self._scheduled, timer)
-        timer._scheduled = True
+        if when != math.inf:  # such a one is never due, and would make time pass for ever
+            heapq.heappush(self._scheduled, timer)
+            timer._scheduled = True
         return timer
 
     def idle(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -108,7 +115,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._warn_of(foreign)
             return self._pass_real_time(timeout)
         if timeout is not None:
-            self._virtual_now += timeout
+            self._pass(timeout)
         elif self.on_stall is None or not self._recovers(self.on_stall):
             raise Stalled("nothing is ready and no timer is due: everything waits for something else")
         return []
@@ -121,8 +128,15 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         start = time.monotonic()
         found = self._virtual_selector.poll(POLL_SECS if timeout is None else min(timeout, POLL_SECS))
         passed = time.monotonic() - start
-        self._virtual_now += passed if timeout is None else min(passed, timeout)
+        self._pass(passed if timeout is None else min(passed, timeout))
         return found
+
+    def _pass(self, seconds: float) -> None:
+        self._virtual_now += seconds
+        # a timer is due up to this much early: by less than numbers of this size can tell apart, never
+        self._clock_resolution = max(RESOLUTION_SECS, 2 * math.ulp(self._virtual_now))
+        if isinstance(self._ready, _Ready) and not self._ready:
+            self._ready.begin_instant()
 
     # -- what is foreign ---------------------------------------------------------------------------
 
@@ -195,38 +209,52 @@ class _Timer(events.TimerHandle):
 
 
 class _Ready:
-    """The callbacks that are ready: each actor's in order, and by chance whose is next."""
+    """The callbacks that are ready: each actor's in order, and by chance whose is next.
+
+    Each actor draws a priority for an instant, and the first in order goes on while it has something ready.
+    So one that needs many callbacks to its next call comes first as often as one that needs few, which a
+    choice for each callback would not give. Now and then one draws anew: none can keep the others waiting.
+    """
 
     def __init__(self, chance: random.Random) -> None:
         self._random = chance
         self._queues: dict[Hashable, deque[asyncio.Handle]] = {}
-        self._actors: list[Hashable] = []
-        """Those that have something ready."""
+        self._order: list[tuple[float, Hashable]] = []
+        """A heap of those that have something ready, by their priorities."""
+        self._priorities: dict[Hashable, float] = {}
         self._size = 0
 
     def append(self, handle: asyncio.Handle) -> None:
         actor = cast("Any", handle)._context.get(ACTOR, ())
-        queue = self._queues.setdefault(actor, deque())
-        if not queue:
-            self._actors.append(actor)
+        queue = self._queues.get(actor)
+        if queue is None:
+            queue = self._queues[actor] = deque()
+            if actor not in self._priorities:
+                self._priorities[actor] = self._random.random()
+            heapq.heappush(self._order, (self._priorities[actor], actor))
         queue.append(handle)
         self._size += 1
 
     def popleft(self) -> asyncio.Handle:
-        index = int(self._random.random() * len(self._actors))
-        queue = self._queues[self._actors[index]]
+        _, actor = heapq.heappop(self._order)
+        queue = self._queues[actor]
         handle = queue.popleft()
         self._size -= 1
-        if not queue:
-            del self._queues[self._actors[index]]
-            last = self._actors.pop()
-            if index < len(self._actors):
-                self._actors[index] = last
+        if self._random.random() < REDRAWN:
+            self._priorities[actor] = self._random.random()
+        if queue:
+            heapq.heappush(self._order, (self._priorities[actor], actor))
+        else:
+            del self._queues[actor]
         return handle
+
+    def begin_instant(self) -> None:
+        """Time has passed: priorities are drawn anew."""
+        self._priorities.clear()
 
     def clear(self) -> None:
         self._queues.clear()
-        self._actors.clear()
+        self._order.clear()
         self._size = 0
 
     def __len__(self) -> int:
@@ -322,17 +350,10 @@ class Turns:
         self._back.release()
 
     def _warn_of(self, thread: threading.Thread) -> None:
-        from toolpost.host.standing import own_part, stack_of_thread
-
-        lines = own_part(stack_of_thread(thread))
-        where = (
-            f"; it stands at line {lines[-1].lineno} of {lines[-1].filename}: {lines[-1].line}"
-            if lines
-            else ""
-        )
+        where = own_line(stack_of_thread(thread))
         _log.warning(
             "%s has made no host call for %g s of real time, and the simulation waits for it%s",
             thread.name,
             BLOCKED_SECS,
-            where,
+            where and f"; it stands at {where}",
         )

@@ -54,6 +54,15 @@ def own_part(stack: traceback.StackSummary) -> traceback.StackSummary:
     return traceback.StackSummary.from_list(own)
 
 
+def own_line(stack: traceback.StackSummary) -> str:
+    """The innermost line of an agent's own code, in words; empty where there is none."""
+    own = own_part(stack)
+    for frame in reversed(own):
+        if not _is_machinery(frame.filename):
+            return f"line {frame.lineno} of {frame.filename}, in {frame.name}: {frame.line}"
+    return ""
+
+
 def _is_machinery(filename: str) -> bool:
     """Of the standard library, by which toolpost calls an agent: `threading`, `asyncio`, `importlib`."""
     if filename.startswith("<frozen "):

@@ -17,4 +17,4 @@ def _backend(params: MockParams, site: Site) -> Backend:
     return MockBackend(params, site)
 
 
-KIND = Kind(name="mock", factory=_backend, params=MockParams, check=check)
+KIND = Kind(name="mock", factory=_backend, params=MockParams, check=check, is_simulated=True)

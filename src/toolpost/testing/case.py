@@ -30,6 +30,11 @@ class Case:
     files: tuple[Path, ...]
     """Those that it was read from: itself, what it extends, and the agents' scripts."""
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it runs in simulated time."""
+        return self.settings.clock != "real" and not self.config.real_toolings
+
 
 def load_case(path: Path) -> Case:
     """The case of a test file.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from toolpost.config.problems import dotted
 from toolpost.errors import ConfigError
@@ -24,13 +25,34 @@ LAST = 12
 """Records at the end of the trace that are shown in any case."""
 
 
+Why: TypeAlias = Literal["time-out", "deadlock"]
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where an agent stood when its time was up."""
+    """Where an agent stood when it was ended."""
 
     agent: str | None
     """None where no agent ran yet: while their scripts were loaded."""
     stack: str
+    waits: Sequence[str]
+    """The host calls that it waited in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why the agents of a case were ended before they came to it themselves."""
+
+    why: Why
+    now: float
+    """When, by the loop's clock."""
+    standing: Sequence[Standing]
+
+    def short(self, case: Case) -> str:
+        """In a few words."""
+        if self.why == "time-out":
+            return f"timed out after {case.settings.timeout_secs:g} s"
+        return f"deadlock at {self.now:g} s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +62,18 @@ class Findings:
     outcomes: Mapping[str, Outcome]
     trace: Trace
     mocks: Mapping[str, MockBackend]
-    standing: Sequence[Standing] | None
-    """Where the agents stood when the time was up; None if it was not."""
+    ended: Ended | None
+    """None where all agents came to their ends themselves."""
+    starved: Sequence[tuple[str, float, float]]
+    """Each `recv` that timed out: whose, when by the loop's clock, and its limit."""
     error: ConfigError | None
     """Why it could not be run."""
     fault: str | None
     """What ended it, other than an agent."""
     seconds: float
+    simulated_secs: float | None
+    """None where time was real."""
+    seed: int
     files: list[str]
     is_stuck: bool
 
@@ -75,6 +102,8 @@ def judge(case: Case, findings: Findings) -> Result:
         case=case.name,
         status="failed" if failures else "passed",
         seconds=findings.seconds,
+        simulated_secs=findings.simulated_secs,
+        seed=findings.seed,
         failures=[each.line for each in failures],
         report="\n".join(_report(case, findings, failures, unused)) if failures else "",
         unused=unused,
@@ -93,8 +122,8 @@ def could_not_run(name: str, error: ConfigError, *, files: Sequence[str] = ()) -
 
 
 def _failures(case: Case, findings: Findings, unused: Sequence[str]) -> Iterator[Failure]:
-    if findings.standing is not None:
-        yield _timed_out(case, findings.standing)
+    if findings.ended is not None:
+        yield _ended(case, findings.ended)
     if findings.fault is not None:
         yield Failure(
             f"the run broke off: {findings.fault.strip().splitlines()[-1]}", findings.fault.splitlines()
@@ -102,26 +131,29 @@ def _failures(case: Case, findings: Findings, unused: Sequence[str]) -> Iterator
     for expected in case.expectations:
         outcome = findings.outcomes.get(expected.agent, NO_OUTCOME)
         for unmet in check(expected, findings.trace, outcome.to_json()):
-            # an agent that was ended because time was up is told of already
-            if not (findings.standing is not None and isinstance(unmet, UnmetOutcome)):
+            # an agent that was ended is told of already
+            if not (findings.ended is not None and isinstance(unmet, UnmetOutcome)):
                 yield _unmet(expected, unmet)
     if case.settings.strict and unused:
         text = ["strict: these steps were never used", *(f"  {each}" for each in unused)]
         yield Failure(f"strict: {len(unused)} steps were never used", text)
 
 
-def _timed_out(case: Case, standing: Sequence[Standing]) -> Failure:
-    limit = f"timed out after {case.settings.timeout_secs:g} s"
-    text = [f"{limit} (test.timeout_secs)"]
-    for each in standing:
+_ENDED: dict[Why, str] = {
+    "time-out": "(test.timeout_secs)",
+    "deadlock": "of simulated time: nothing is ready and no timer is due, so nobody can go on",
+}
+
+
+def _ended(case: Case, ended: Ended) -> Failure:
+    text = [f"{ended.short(case)} {_ENDED[ended.why]}"]
+    for each in ended.standing:
         who = "the agents were being loaded" if each.agent is None else f"agent {each.agent!r}"
+        waits = "".join(f", waiting in {wait}" for wait in each.waits)
         stack = each.stack.rstrip().splitlines()
-        text += [
-            f"  {who}, standing at" if stack else f"  {who}, in code of toolpost",
-            *(f"  {line}" for line in stack),
-        ]
-    names = ", ".join(repr(each.agent) for each in standing if each.agent is not None)
-    return Failure(f"{limit}: {names or 'while the agents were being loaded'}", text)
+        text += [f"  {who}{waits}{', standing at' if stack else ''}", *(f"  {line}" for line in stack)]
+    names = ", ".join(repr(each.agent) for each in ended.standing if each.agent is not None)
+    return Failure(f"{ended.short(case)}: {names or 'while the agents were being loaded'}", text)
 
 
 def _unmet(expected: Expectations, unmet: Unmet) -> Failure:
@@ -157,13 +189,18 @@ def _report(
         outcome = findings.outcomes.get(name)
         if outcome is not None:
             yield f"agent {name!r} {outcome}"
+    for agent, now, limit in findings.starved:
+        yield f"agent {agent!r} waited {limit:g} s in recv for nothing, until {now:g} s" + (
+            "" if findings.simulated_secs is None else " of simulated time"
+        )
     yield ""
     yield from _around(findings.trace, [place for each in failures for place in each.places])
     for name, mock in findings.mocks.items():
         yield ""
         yield from describe(mock, findings.trace, name)
     yield ""
-    yield f"again: toolpost test {shlex.quote(case.name)}"
+    seed = "" if findings.seed == case.settings.seed else f" --seed {findings.seed}"
+    yield f"again: toolpost test {shlex.quote(case.name)}{seed}"
 
 
 def _around(trace: Trace, places: Sequence[int]) -> Iterator[str]:

@@ -16,6 +16,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """`error`: it could not be run, as with a file that is no config."""
     seconds: float = 0.0
     """How long it ran, in real time."""
+    simulated_secs: float | None = None
+    """How long it ran in simulated time; None where time was real."""
+    seed: int = 0
+    """Of a simulated run."""
+    seeds: int = 1
+    """Under how many seeds it ran; the last one is `seed`."""
     failures: list[str] = []
     """Why it failed or could not be run, one line each; each names the agent or the file."""
     report: str = ""

@@ -8,7 +8,7 @@ told of (`Result.is_stuck`), since only the end of the process ends it.
 from __future__ import annotations
 
 import asyncio
-import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -18,11 +18,12 @@ from toolpost.errors import AgentStopped, ConfigError, ToolpostError
 from toolpost.expect.assertions import Expectations
 from toolpost.host.agents import ASSERTED, Agent, Outcome, load_agents
 from toolpost.host.core import Core
-from toolpost.host.standing import own_part, shown
+from toolpost.host.simulation import SimulatedLoop
+from toolpost.host.standing import own_part, shown, stack_of_thread
 from toolpost.mock.backend import MockBackend
 from toolpost.testing.case import Case
 from toolpost.testing.modules import Imports, own_imports
-from toolpost.testing.report import Findings, Standing, judge
+from toolpost.testing.report import Ended, Findings, Standing, Why, judge
 from toolpost.testing.result import Result
 from toolpost.testing.watchdog import Watchdog, break_thread
 from toolpost.trace.events import TraceEvent
@@ -34,17 +35,18 @@ BREAKING_SECS = 1.0
 OnStuck = Callable[[Result, Trace], None]
 
 
-def run_case(case: Case, *, on_stuck: OnStuck | None = None) -> tuple[Result, Trace]:
+def run_case(case: Case, *, seed: int | None = None, on_stuck: OnStuck | None = None) -> tuple[Result, Trace]:
     """Run a case to its result. Raises for nothing that the case does.
 
     It blocks this thread, in which no event loop may run.
 
     Args:
         case: What to run.
+        seed: Of a simulated run; None is the case's own.
         on_stuck: Called in another thread once it is certain that this one will never come back, with what
             is known by then. It can write that down and end the process.
     """
-    run = _Run(case)
+    run = _Run(case, case.settings.seed if seed is None else seed)
     with own_imports(case.config.import_path) as imports:
 
         def tell_stuck() -> None:
@@ -64,14 +66,16 @@ def run_case(case: Case, *, on_stuck: OnStuck | None = None) -> tuple[Result, Tr
 class _Run:
     """One case on its way."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, seed: int) -> None:
         self._case = case
+        self._seed = seed
         self._core: Core | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.current_thread()
         self._started = time.monotonic()
         self._outcomes: dict[str, Outcome] = {}
-        self._standing: list[Standing] | None = None
-        """Where the agents stood when the time was up; None while it is not."""
+        self._ended: Ended | None = None
+        """Why the agents were ended before they came to it themselves."""
         self._error: ConfigError | None = None
         self._fault: str | None = None
         """What ended the run, where that was no agent."""
@@ -86,7 +90,8 @@ class _Run:
         """In the thread of `run_case`."""
         try:
             agents = load_agents(self._case.config)
-            asyncio.run(self._live(agents))
+            with asyncio.Runner(loop_factory=self._new_loop) as runner:
+                runner.run(self._live(agents))
         except ConfigError as error:
             self._error = error
         except ToolpostError as error:
@@ -94,14 +99,24 @@ class _Run:
         except Exception as error:
             self._fault = "".join(traceback.format_exception(error))
 
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        if not self._case.is_simulated:
+            return asyncio.new_event_loop()
+        loop = SimulatedLoop(self._seed)
+        loop.on_stall = lambda: self._end_agents(loop, "deadlock")
+        return loop
+
     async def _live(self, agents: Sequence[Agent]) -> None:
         self._core = core = Core(self._case.config, trace=True, extras={})
         self._loop = asyncio.get_running_loop()
         await core.open()
         try:
             with self._settling(core):
-                if self._standing is None:
+                if self._ended is None:
                     self._outcomes = await core.run_agents(agents, asyncio.Event())
+        except asyncio.CancelledError:  # by Ctrl-C: whoever runs tests waits for no agent's grace
+            core.hurry()
+            raise
         finally:
             await core.close()
 
@@ -140,29 +155,38 @@ class _Run:
     def time_out(self, heard: Callable[[], None]) -> None:
         """In the watchdog's thread: end the agents, by way of the loop."""
         loop = self._loop
+
+        def end() -> None:
+            heard()
+            assert loop is not None
+            self._end_agents(loop, "time-out")
+
         if loop is None:
             return
         try:
-            loop.call_soon_threadsafe(self._end_agents, heard)
+            loop.call_soon_threadsafe(end)
         except RuntimeError:  # it has closed: the run is all but over
             heard()
 
-    def _end_agents(self, heard: Callable[[], None]) -> None:
-        heard()
+    def _end_agents(self, loop: asyncio.AbstractEventLoop, why: Why) -> None:
         assert self._core is not None
         runs = self._core.runs
-        if self._standing is None:  # else it was looked up while this thread heard nothing
-            self._standing = [Standing(run.name, run.stack()) for run in runs]
+        if self._ended is None:  # else it was looked up while this thread heard nothing
+            standing = [Standing(run.name, run.stack(), run.waits()) for run in runs]
+            self._ended = Ended(why, loop.time(), standing)
         for run in runs:
-            self._core.end_agent(run.name, Outcome("failed", f"timed out after {self._limit}"))
+            self._core.end_agent(run.name, Outcome("failed", self._ended.short(self._case)))
 
-    def note_silent(self, thread_id: int) -> None:
-        """In the watchdog's thread: keep where the thread of the loop stands, since the loop does nothing."""
-        if self._standing is not None:
-            return
-        frame = sys._current_frames().get(thread_id)  # pyright: ignore[reportPrivateUsage]: the documented way
-        stack = own_part(traceback.extract_stack(frame)) if frame is not None else traceback.StackSummary()
-        self._standing = [Standing(self._name_of_current(), shown(stack))]
+    def note_silent(self) -> int | None:
+        """In the watchdog's thread: keep where the thread stands that holds all up; gives its number."""
+        held = self._loop.turns.running if isinstance(self._loop, SimulatedLoop) else None
+        thread = held or self._thread
+        if self._ended is None:
+            name = self._name_of_current() if held is None else held.name.removeprefix("agent ")
+            stack = shown(own_part(stack_of_thread(thread)))
+            now = self._loop.time() if self._loop is not None else 0.0
+            self._ended = Ended("time-out", now, [Standing(name, stack, [])])
+        return thread.ident
 
     def _name_of_current(self) -> str | None:
         """The agent whose task the loop runs; None is none, as while agents are loaded."""
@@ -189,10 +213,6 @@ class _Run:
         backends = {name: core.backend(name) for name in self._case.config.tooling}
         return {name: each for name, each in backends.items() if isinstance(each, MockBackend)}
 
-    @property
-    def _limit(self) -> str:
-        return f"{self._case.settings.timeout_secs:g} s"
-
     # -- the end -----------------------------------------------------------------------------------
 
     def result(self, imports: Imports, *, is_stuck: bool) -> Result:
@@ -204,10 +224,13 @@ class _Run:
                 outcomes=self._outcomes,
                 trace=self.trace,
                 mocks=self._mocks(),
-                standing=self._standing,
+                ended=self._ended,
+                starved=[] if self._core is None else self._core.starved,
                 error=self._error,
                 fault=self._fault,
                 seconds=time.monotonic() - self._started,
+                simulated_secs=self._loop.time() if isinstance(self._loop, SimulatedLoop) else None,
+                seed=self._seed,
                 files=files,
                 is_stuck=is_stuck,
             ),

@@ -2,8 +2,8 @@
 
     running ──(time is up)──▶ asking: the loop is told to end the agents
        asking ──(the loop does)──▶ ending: it has as long as closing takes
-       asking, ending ──(it does not)──▶ breaking: an exception is raised in the loop's thread
-          breaking ──(that does not end it either)──▶ stuck: whoever runs cases is told, and must leave
+       asking, ending ──(it does not)──▶ breaking: an exception is raised in the thread that holds it up
+          breaking ──(that does not help either)──▶ stuck: whoever runs cases is told, and must leave
 
 Whatever state it is in, a run that ends in time is over, and nothing more is done to it.
 """
@@ -33,7 +33,7 @@ class Watchdog:
         seconds: float,
         *,
         ask: Callable[[Callable[[], None]], None],
-        on_silent: Callable[[int], None],
+        on_silent: Callable[[], int | None],
         on_stuck: Callable[[], None],
     ) -> None:
         """What happens once `seconds` have passed; each is called in the watchdog's thread.
@@ -41,7 +41,8 @@ class Watchdog:
         Args:
             seconds: The limit.
             ask: Told to end the run, and given what to call, from anywhere, when it has heard.
-            on_silent: Nobody has heard, or the end takes too long; told which thread is about to be broken.
+            on_silent: Nobody has heard, or the end takes too long; gives the thread that holds it up. None is
+                the one that runs it.
             on_stuck: Nothing has helped.
         """
         self._seconds = seconds
@@ -72,13 +73,18 @@ class Watchdog:
         self._ask(heard.set)
         if heard.wait(ASKING_SECS) and self._is_over.wait(ENDING_SECS):
             return
-        self._on_silent(self._thread_id)
+        thread_id = self._on_silent() or self._thread_id
         with self._lock:
             if self._is_over.is_set():
                 return
-            break_thread(self._thread_id)
-        if not self._is_over.wait(BREAKING_SECS):
+            break_thread(thread_id)
+        if not self._ends_now(heard):
             self._on_stuck()
+
+    def _ends_now(self, heard: threading.Event) -> bool:
+        if self._is_over.wait(BREAKING_SECS):
+            return True
+        return heard.is_set() and self._is_over.wait(ENDING_SECS)
 
 
 def break_thread(thread_id: int) -> None:

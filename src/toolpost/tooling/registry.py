@@ -41,6 +41,8 @@ class Kind:
     params: type[msgspec.Struct] | None = None
     """Describes the kind's keys; unknown keys and wrong types are then config errors."""
     check: Check | None = None
+    is_simulated: bool = False
+    """It waits for nothing but the event loop's clock, so time may be virtual where it is used."""
 
 
 _BUILT_IN = {"mcp": "toolpost.mcp.kind:KIND", "mock": "toolpost.mock.kind:KIND"}
@@ -55,6 +57,7 @@ def register_tooling(
     *,
     params: type[msgspec.Struct] | None = None,
     check: Check | None = None,
+    is_simulated: bool = False,
 ) -> None:
     """Make `kind = "<kind>"` mean your own backend, in this process.
 
@@ -63,13 +66,17 @@ def register_tooling(
         factory: Called as `factory(params, site)` when a host opens; it must not connect yet.
         params: The keys of the table as a msgspec Struct; None accepts any keys, as a dict.
         check: Finds problems between keys; gives `(key, problem)` pairs.
+        is_simulated: Your backend waits for nothing but the event loop's clock: no file, no socket, no
+            thread. Then runs with it can be simulated.
 
     Raises:
         UsageError: The kind is registered already.
     """
     if kind in _BUILT_IN or kind in _registered or any(point.name == kind for point in _entry_points()):
         raise UsageError(f"kind {kind!r} is registered already; choose another name for yours")
-    _registered[kind] = Kind(name=kind, factory=factory, params=params, check=check)
+    _registered[kind] = Kind(
+        name=kind, factory=factory, params=params, check=check, is_simulated=is_simulated
+    )
 
 
 def find_kind(name: str) -> Kind | None:
