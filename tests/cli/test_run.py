@@ -300,3 +300,81 @@ def test_a_reader_of_the_file_that_leaves_is_told_of_and_the_run_goes_on(tmp_pat
     assert ended.status == 1
     assert "error: the trace in 'run.jsonl' is not whole: Broken pipe" in ended.said
     assert "agent 'one' exited: gone" in ended.said
+
+
+# -- simulated -------------------------------------------------------------------------------------
+
+RACE = """
+[tooling.shop]
+kind = "mock"
+delay_ms = 3600000
+tool_calls = [{ name = "price", result = "apples" }, { name = "price", result = "pears" }]
+[agents.one]
+script = "one.py"
+"""
+RACER = """
+def run(host):
+    shop = host.tooling.get("shop")
+    shop.call_tool("price")
+    shop.call_tool("price")
+    return f"{host.recv(timeout=1e5).event.value}, {host.recv().event.value}"
+"""
+
+
+def test_a_simulated_run_waits_for_nothing_and_repeats_itself(tmp_path: Path) -> None:
+    config = write_config(tmp_path, RACE, one=RACER)
+
+    runs = [toolpost("run", "--simulate", "--json", "-c", config) for _ in range(2)]
+
+    assert [each.status for each in runs] == [0, 0]
+    assert runs[0].out == runs[1].out, "with its UUIDs"
+    assert "agent 'one' exited: apples, pears" in runs[0].err
+
+
+def test_a_seed_chooses_another_order(tmp_path: Path) -> None:
+    config = write_config(tmp_path, RACE, one=RACER)
+
+    said = {toolpost("run", "--simulate", "--seed", str(seed), "-c", config).err for seed in range(1, 6)}
+
+    assert "agent 'one' exited: pears, apples\n" in said
+
+
+def test_a_deadlock_ends_a_simulated_run_with_what_is_waited_for(tmp_path: Path) -> None:
+    tables = '[tooling.it]\nkind = "mock"\ntool_calls = [{ name = "echo", pending = true }]\n'
+    code = "def run(host):\n    host.tooling.get('it').call_tool_blocking('echo')"
+    config = write_config(tmp_path, f'{tables}[agents.one]\nscript = "one.py"\n', one=code)
+
+    ended = toolpost("run", "--simulate", "-c", config)
+
+    assert ended.status == 1
+    assert "deadlock at 0.01 s of simulated time: it waits in call_tool_blocking('it', 'echo')" in ended.err
+
+
+def test_real_toolings_cannot_be_simulated(tmp_path: Path) -> None:
+    config = write_config(
+        tmp_path, {"tooling": {"it": odd()}, "agents": {"one": {"script": "one.py"}}}, one=ECHO
+    )
+
+    ended = toolpost("run", "--simulate", "-c", config)
+
+    assert ended.status == 2
+    assert "cannot be simulated: these toolings are real: 'it'" in ended.err
+
+
+def test_a_seed_needs_a_simulated_run(tmp_path: Path) -> None:
+    ended = toolpost("run", "--seed", "1", "-c", write_config(tmp_path, RACE, one=RACER))
+
+    assert (ended.status, ended.err) == (2, "error: --seed is for a simulated run; add --simulate\n")
+
+
+def test_ctrl_c_ends_a_simulated_run_whose_agent_never_calls_the_host(tmp_path: Path) -> None:
+    code = "from pathlib import Path\ndef run(host):\n    Path('here').touch()\n    while True: pass"
+    config = write_config(tmp_path, '[agents.one]\nscript = "one.py"\n', one=code)
+
+    with started("run", "--simulate", "-c", config, cwd=tmp_path) as running:
+        until((tmp_path / "here").exists)
+        running.signal(signal.SIGINT)
+        running.signal(signal.SIGINT)
+        ended = running.end()
+
+    assert ended.status == 130

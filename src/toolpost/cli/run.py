@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,8 @@ toolpost run
 
 toolpost run --trace run.jsonl
 
+toolpost run --simulate --seed 7
+
 toolpost run -c night.toml --json | jq -c .kind
 """
 
@@ -40,6 +43,18 @@ def run(
         str | None,
         typer.Option(metavar="FILE", show_default=False, help="Write the trace to this file, live."),
     ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="In virtual time: mocks only, nothing is waited for.")
+    ] = False,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            show_default=False,
+            help="With --simulate: another order of what is ready at once.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     verbose: VerboseOption = 0,
     log_level: LevelOption = None,
@@ -50,12 +65,27 @@ def run(
     --trace FILE keeps it: `toolpost trace FILE` shows it as a table.
     """
     Session.of(ctx, config, verbose, log_level).finish(
-        lambda session: _run(session, as_json=as_json, file=trace)
+        lambda session: _run(session, Plan(as_json=as_json, file=trace, simulate=simulate, seed=seed))
     )
 
 
-def _run(session: Session, *, as_json: bool, file: str | None) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The options of one invocation."""
+
+    as_json: bool
+    file: str | None
+    simulate: bool
+    seed: int | None
+
+
+def _run(session: Session, plan: Plan) -> int:
     from toolpost.cli.live_trace import printed_trace, saved_trace
+    from toolpost.errors import UsageError
+
+    file = plan.file
+    if plan.seed is not None and not plan.simulate:
+        raise UsageError("--seed is for a simulated run; add --simulate")
 
     def tell(error: Exception) -> None:
         session.fail(f"the trace in {file!r} is not whole: {getattr(error, 'strerror', None) or error}")
@@ -63,10 +93,10 @@ def _run(session: Session, *, as_json: bool, file: str | None) -> int:
     config = session.config()
     with ExitStack() as stack:
         saved = None if file is None else stack.enter_context(saved_trace(file, on_lost=tell))
-        printed = stack.enter_context(printed_trace()) if as_json else None
+        printed = stack.enter_context(printed_trace()) if plan.as_json else None
         writers = [each for each in (saved, printed) if each is not None]
         _print_by_line()
-        status = _told(session, _report(config, writers, printed))
+        status = _told(session, _report(config, plan, writers, printed))
         for each in writers:
             each.close()
     if printed is not None and printed.error is not None:
@@ -74,11 +104,11 @@ def _run(session: Session, *, as_json: bool, file: str | None) -> int:
     return FAILED if status == DONE and saved is not None and saved.error is not None else status
 
 
-def _report(config: Config, writers: Sequence[LiveTrace], printed: LiveTrace | None) -> RunReport:
+def _report(config: Config, plan: Plan, writers: Sequence[LiveTrace], printed: LiveTrace | None) -> RunReport:
     """Run the agents. A reader of the printed trace that leaves ends the run, as it does any program's."""
     import asyncio
 
-    from toolpost.host.host import run_async
+    from toolpost.host.host import new_runner, run_async
 
     def start(trace: Trace) -> None:
         for each in writers:
@@ -95,7 +125,8 @@ def _report(config: Config, writers: Sequence[LiveTrace], printed: LiveTrace | N
             return await run_async(config, on_trace=start, handle_signals=True)
 
     try:
-        return asyncio.run(run_and_write())
+        with new_runner(simulate=plan.simulate, seed=plan.seed or 0) as runner:
+            return runner.run(run_and_write())
     except asyncio.CancelledError:
         if printed is None or printed.error is None:
             raise

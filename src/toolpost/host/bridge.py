@@ -114,7 +114,7 @@ class Bridge:
         turns, thread = self._turns, threading.current_thread()
         if turns is None:
             return Latch.set
-        if thread is not turns.running and not self._closed:
+        if not turns.may_call(thread) and not self._closed:
             raise UsageError(
                 f"thread {thread.name!r} called a host in a simulated run, where only an agent's own thread"
                 " may: make the call there, or run in real time"

@@ -19,6 +19,7 @@ from toolpost.host.agents import Agent, Outcome, load_agents
 from toolpost.host.bridge import Bridge, Latch
 from toolpost.host.core import Core, Seat
 from toolpost.host.face import Host
+from toolpost.host.simulation import SimulatedLoop
 from toolpost.host.sync import SyncHost
 from toolpost.model import Json
 from toolpost.trace.log import Trace
@@ -261,6 +262,8 @@ def run(
     *,
     agents: Mapping[str, AgentFunction] | None = None,
     handlers: Mapping[str, object] | None = None,
+    simulate: bool = False,
+    seed: int = 0,
 ) -> dict[str, Outcome]:
     """Run agents side by side to their ends and give the outcome of each.
 
@@ -269,10 +272,14 @@ def run(
         agents: Agents from code by name, `run(host)` or `async def run(host)`; None runs the config's own.
             One that the config describes as well gets its `params` and `toolings`.
         handlers: As for `open_host`.
+        simulate: Whether time is virtual: nothing is waited for, and one seed gives one order of everything.
+            Every tooling must be of a kind that can be simulated, as mocks are.
+        seed: Of a simulated run: chooses among what is ready at one instant. 0 is first come, first served.
 
     Raises:
         ConfigError: The config cannot be used, or an agent's script has no `run`.
-        UsageError: There is no agent; or an event loop runs in this thread (use `run_async` there).
+        UsageError: There is no agent; an event loop runs in this thread (use `run_async` there); or a tooling
+            cannot be simulated.
         KeyboardInterrupt: Ctrl-C; the agents were shut down first.
     """
     try:
@@ -281,10 +288,16 @@ def run(
         pass
     else:
         raise UsageError("toolpost.run starts an event loop, and one runs already: await toolpost.run_async")
-    report = asyncio.run(run_async(config, agents=agents, handlers=handlers, handle_signals=True))
+    with new_runner(simulate=simulate, seed=seed) as runner:
+        report = runner.run(run_async(config, agents=agents, handlers=handlers, handle_signals=True))
     if report.interrupted:
         raise KeyboardInterrupt
     return report.outcomes
+
+
+def new_runner(*, simulate: bool, seed: int = 0) -> asyncio.Runner:
+    """What runs a coroutine on a loop of its own, in real time or in virtual."""
+    return asyncio.Runner(loop_factory=(lambda: SimulatedLoop(seed)) if simulate else None)
 
 
 async def run_async(
@@ -318,6 +331,7 @@ async def run_async(
     if not crew:
         raise UsageError(f"{loaded.label} has no agents to run: add an [agents.<name>] table")
     core = _core(loaded, handlers, trace=True)
+    _prepare_simulation(core)
     # Outside the house: a signal while it closes must neither break that nor end the process before it.
     with _interruption(core) if handle_signals else nullcontext(asyncio.Event()) as stop:
         async with _opened(core):
@@ -326,6 +340,24 @@ async def run_async(
                 on_trace(core.trace)
             outcomes = await core.run_agents(crew, stop)
         return RunReport(outcomes, core.trace, interrupted=stop.is_set())
+
+
+def _prepare_simulation(core: Core) -> None:
+    """In a simulated run: see that it can be one, and end the agents that nothing can help any more."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, SimulatedLoop):
+        return
+    if real := core.config.real_toolings:
+        names = ", ".join(map(repr, real))
+        raise UsageError(f"{core.config.label} cannot be simulated: these toolings are real: {names}")
+
+    def end_all() -> None:
+        for run in core.runs:
+            waits = " and ".join(run.waits()) or "something of its own"
+            why = f"deadlock at {loop.time():g} s of simulated time: it waits in {waits}"
+            core.end_agent(run.name, Outcome("failed", why))
+
+    loop.on_stall = end_all
 
 
 @asynccontextmanager
@@ -365,6 +397,8 @@ def _interruption(core: Core) -> Generator[asyncio.Event]:
         stop.set()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if isinstance(loop, SimulatedLoop):
+            loop.turns.interrupt()
         loop.call_soon_threadsafe(interrupt)
 
     handled: dict[signal.Signals, Any] = {}

@@ -26,6 +26,7 @@ import uuid
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar, cast
 
@@ -317,6 +318,10 @@ class Turns:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._threads: set[threading.Thread] = set()
+        self._lost: set[threading.Thread] = set()
+        """Those that nobody waits for any more: they run beside the loop, as in real time."""
+        self._is_interrupted = False
+        self._giving = threading.Lock()
         self._back = threading.Lock()
         self._back.acquire()
         self._then: Callable[[], None] | None = None
@@ -327,27 +332,55 @@ class Turns:
         """Whether it takes part."""
         return thread in self._threads
 
+    def may_call(self, thread: threading.Thread) -> bool:
+        """Whether a thread may make a host call."""
+        return thread is self.running or thread in self._lost
+
     def hand_over_soon(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
         """On the loop: `hand_over`, among what is ready then."""
-        self._loop.call_soon(self.hand_over, thread, wake)
+        if thread in self._lost:
+            wake()
+        else:
+            self._loop.call_soon(self.hand_over, thread, wake)
 
     def hand_over(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
         """On the loop: let a thread run until it gives the turn back; then do what it came for."""
         self._threads.add(thread)
         self.running = thread
         wake()
-        if not self._back.acquire(timeout=BLOCKED_SECS):
-            self._warn_of(thread)
-            self._back.acquire()
+        if not self._back.acquire(timeout=BLOCKED_SECS) and not self._wait_long(thread):
+            self.running = None
+            return
         self.running = None
         then, self._then = self._then, None
         if then is not None:
             then()
 
+    def _wait_long(self, thread: threading.Thread) -> bool:
+        """Wait for a thread that takes its time; tells whether it came back before an interrupt."""
+        self._warn_of(thread)
+        while not self._is_interrupted:
+            if self._back.acquire(timeout=BLOCKED_SECS):
+                return True
+        with self._giving:  # it may come back at this very moment
+            came_back = self._back.acquire(blocking=False)
+            if not came_back:
+                self._lost.add(thread)
+        return came_back
+
+    def interrupt(self) -> None:
+        """From any thread: wait no more for one that keeps its turn. The run is about to be ended."""
+        self._is_interrupted = True
+
     def give_back(self, then: Callable[[], None]) -> None:
         """In the thread that has the turn: let the loop go on, with `then` first."""
-        self._then = then
-        self._back.release()
+        with self._giving:
+            if threading.current_thread() not in self._lost:
+                self._then = then
+                self._back.release()
+                return
+        with suppress(RuntimeError):  # the loop has closed since
+            self._loop.call_soon_threadsafe(then)
 
     def _warn_of(self, thread: threading.Thread) -> None:
         where = own_line(stack_of_thread(thread))

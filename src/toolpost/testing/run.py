@@ -163,6 +163,8 @@ class _Run:
 
         if loop is None:
             return
+        if isinstance(loop, SimulatedLoop):
+            loop.turns.interrupt()
         try:
             loop.call_soon_threadsafe(end)
         except RuntimeError:  # it has closed: the run is all but over
