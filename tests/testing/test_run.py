@@ -103,7 +103,7 @@ def test_steps_that_were_never_used_are_listed_and_fail_a_strict_case(tmp_path: 
 
     assert (lenient.status, lenient.unused) == ("passed", unused)
     assert (strict.status, strict.unused) == ("failed", unused)
-    assert strict.failures == ["strict: 1 steps were never used"]
+    assert strict.failures == ["strict: 1 step was never used"]
 
 
 def test_a_case_that_cannot_be_run_is_an_error_and_no_failure(tmp_path: Path) -> None:

@@ -15,9 +15,12 @@ from toolpost.cli import (
     resources,
     run,
     schema,
+    test,
     tools,
+    trace,
     watch,
 )
+from toolpost.cli.light import LightCommand, LightGroup
 from toolpost.cli.options import ConfigOption, LevelOption, Shared, VerboseOption, VersionOption
 
 EXAMPLES = """
@@ -32,6 +35,7 @@ toolpost COMMAND --help
 
 app = typer.Typer(
     name="toolpost",
+    cls=LightGroup,
     add_completion=False,
     no_args_is_help=True,
     # an error's report must not show local variables: they may hold secrets
@@ -57,6 +61,8 @@ def toolpost(
 
 
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("test", cls=LightCommand, epilog=test.EXAMPLES)(test.run_tests)
+app.command("trace", epilog=trace.EXAMPLES)(trace.trace)
 app.command("check", epilog=check.EXAMPLES)(check.check)
 app.command("tools", epilog=tools.EXAMPLES)(tools.tools)
 app.command("call", epilog=call.EXAMPLES)(call.call)

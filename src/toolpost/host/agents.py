@@ -34,7 +34,7 @@ from toolpost.errors import AgentStopped, ConfigError
 from toolpost.host.cancelling import leave_behind
 from toolpost.host.context import AgentContext
 from toolpost.host.simulation import SimulatedLoop
-from toolpost.host.standing import own_part, shown, stack_of_task, stack_of_thread
+from toolpost.host.standing import own_part, own_traceback, shown, stack_of_task, stack_of_thread
 from toolpost.model import Json
 from toolpost.secret import mask
 
@@ -329,7 +329,8 @@ class AgentRun:
         if stops and len(stops) == len(_leaves(error)):
             error = stops[0]  # a task group whose tasks were all stopped is an agent that was stopped
         else:
-            self._context.log.error("agent %r failed", self.name, exc_info=error)
+            told = (type(error), error, own_traceback(error))
+            self._context.log.error("agent %r failed", self.name, exc_info=told)
         return Outcome("failed", mask(_description(error)))
 
     def _report_stuck(self, why: str, what: str, stack: traceback.StackSummary) -> None:

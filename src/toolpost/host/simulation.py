@@ -37,8 +37,8 @@ EPOCH = 1_704_067_200.0
 """What a simulated run's clock shows at its start: 2024-01-01, 00:00 UTC, in seconds since 1970."""
 RESOLUTION_SECS = 1e-9
 """Timers that are closer together than this are at one instant."""
-REDRAWN = 0.1
-"""How likely an actor draws a new priority after one of its callbacks."""
+YIELDING = 0.1
+"""How likely an actor lets all others go first after one of its callbacks."""
 POLL_SECS = 0.05
 """How long a run at real pace waits before it looks again whether what is foreign has gone."""
 BLOCKED_SECS = 1.0
@@ -214,7 +214,8 @@ class _Ready:
 
     Each actor draws a priority for an instant, and the first in order goes on while it has something ready.
     So one that needs many callbacks to its next call comes first as often as one that needs few, which a
-    choice for each callback would not give. Now and then one draws anew: none can keep the others waiting.
+    choice for each callback would not give. Now and then one goes behind all others, so that none, going on
+    for ever, can keep them waiting: a cancellation is delivered again and again until it is heeded.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -223,6 +224,8 @@ class _Ready:
         self._order: list[tuple[float, Hashable]] = []
         """A heap of those that have something ready, by their priorities."""
         self._priorities: dict[Hashable, float] = {}
+        self._last = 1
+        """No priority is behind it; those that are drawn are below 1."""
         self._size = 0
 
     def append(self, handle: asyncio.Handle) -> None:
@@ -241,8 +244,9 @@ class _Ready:
         queue = self._queues[actor]
         handle = queue.popleft()
         self._size -= 1
-        if self._random.random() < REDRAWN:
-            self._priorities[actor] = self._random.random()
+        if self._random.random() < YIELDING:
+            self._last += 1
+            self._priorities[actor] = self._last
         if queue:
             heapq.heappush(self._order, (self._priorities[actor], actor))
         else:
@@ -252,6 +256,7 @@ class _Ready:
     def begin_instant(self) -> None:
         """Time has passed: priorities are drawn anew."""
         self._priorities.clear()
+        self._last = 1
 
     def clear(self) -> None:
         self._queues.clear()

@@ -8,8 +8,10 @@ import sysconfig
 import threading
 import traceback
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
+
+from toolpost.errors import ToolpostError
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _STDLIB = sysconfig.get_path("stdlib")
@@ -52,6 +54,27 @@ def own_part(stack: traceback.StackSummary) -> traceback.StackSummary:
         elif own or not _is_machinery(frame.filename):
             own.append(frame)
     return traceback.StackSummary.from_list(own)
+
+
+def own_traceback(error: BaseException) -> TracebackType | None:
+    """The traceback of an agent's failure from the agent's own code on.
+
+    What toolpost raises on purpose says all in its text: of that, not where in toolpost it was raised either.
+    """
+    links: list[TracebackType] = []
+    link = error.__traceback__
+    while link is not None:
+        filename = link.tb_frame.f_code.co_filename
+        is_ours = filename.startswith(_PACKAGE)
+        if links and is_ours and isinstance(error, ToolpostError):
+            break
+        if links or not (is_ours or _is_machinery(filename)):
+            links.append(link)
+        link = link.tb_next
+    whole: TracebackType | None = None
+    for each in reversed(links):
+        whole = TracebackType(whole, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return whole or error.__traceback__
 
 
 def own_line(stack: traceback.StackSummary) -> str:

@@ -1,6 +1,7 @@
 """How far a mock's script came, as the report of a failed test tells it.
 
     mock 'files': 1 of 3 tool_calls taken
+      taken    tool_calls[0]                ada: echo gave "hi"
       next     tool_calls[1]                { name = "add", result = "3" }
       left     tool_calls[2]                { name = "echo", result = "hi" }
       waiting  resource_content_updates[0]  { uri = "mem://notes", content = "v2" }
@@ -32,6 +33,8 @@ MAX_LINE = 100
 """Characters of a step, a gate or an explanation."""
 MAX_LEFT = 8
 """Steps that are listed as left."""
+MAX_TAKEN = 8
+"""Calls that are listed: the last ones."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -51,7 +54,11 @@ def describe(backend: MockBackend, trace: Sequence[TraceEvent], name: str) -> li
         trace: The whole trace of the run; the numbers of records are places in it.
         name: The tooling's name.
     """
-    rows = [*_left(backend), *(row for placed in backend.held for row in _waiting(placed, trace))]
+    rows = [
+        *_calls(backend, name),
+        *_left(backend),
+        *(row for placed in backend.held for row in _waiting(placed, trace)),
+    ]
     label = max((len(row.label) for row in rows), default=0)
     subject = max((len(row.subject) for row in rows), default=0)
     return [
@@ -69,6 +76,26 @@ def _taken(backend: MockBackend) -> str:
     if not backend.total:
         return "it has no tool_calls"
     return f"{backend.taken} of {backend.total} tool_calls taken"
+
+
+def _calls(backend: MockBackend, name: str) -> Iterator[_Row]:
+    """The calls that were made, each with the step that it took and what came of it.
+
+    Not those whose step waits: they are told of with its gate.
+    """
+    calls, held = backend.calls, {placed.place for placed in backend.held}
+    for index in range(max(0, len(calls) - MAX_TAKEN), len(calls)):
+        call, place = calls[index], f"tool_calls[{index}]" if index < backend.total else ""
+        if place in held:
+            continue
+        if call.result is not None:
+            said = f"gave {show(_cut(mask(call.result.value), MAX_TEXT))}"
+        elif call.error is not None:
+            said = f"failed: {call.error.removeprefix(f'tooling {name!r}: call_tool {call.name!r}: ')}"
+        else:
+            said = "was not answered"
+        text = _UUID.sub("<uuid>", mask(f"{call.agent}: {call.name} {said}"))
+        yield _Row("taken" if place else "beyond", place, _cut(text, MAX_LINE))
 
 
 def _left(backend: MockBackend) -> Iterator[_Row]:

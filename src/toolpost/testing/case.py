@@ -14,9 +14,6 @@ from toolpost.expect.event import parse_event_item
 from toolpost.expect.pattern import PatternError
 from toolpost.model import Json
 
-SUFFIX = ".test.toml"
-"""How the files are named that a folder is searched for."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Case:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,15 +15,10 @@ from toolpost.host.agents import NO_OUTCOME, Outcome
 from toolpost.mock.backend import MockBackend
 from toolpost.mock.queue import describe, line
 from toolpost.testing.case import Case
+from toolpost.testing.excerpt import around, lines_of, places_of
 from toolpost.testing.result import Result
+from toolpost.trace.events import TraceEvent
 from toolpost.trace.log import Trace
-from toolpost.trace.table import table
-
-AROUND = 5
-"""Records that are shown before and after one that a failure names."""
-LAST = 12
-"""Records at the end of the trace that are shown in any case."""
-
 
 Why: TypeAlias = Literal["time-out", "deadlock"]
 
@@ -47,6 +42,8 @@ class Ended:
     now: float
     """When, by the loop's clock."""
     standing: Sequence[Standing]
+    records: int
+    """How many the trace had then: what comes behind is our doing."""
 
     def short(self, case: Case) -> str:
         """In a few words."""
@@ -77,6 +74,11 @@ class Findings:
     files: list[str]
     is_stuck: bool
 
+    @property
+    def own_trace(self) -> Sequence[TraceEvent]:
+        """What happened without our doing."""
+        return self.trace if self.ended is None else self.trace[: self.ended.records]
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -88,6 +90,8 @@ class Failure:
     """The same at length."""
     places: tuple[int, ...] = ()
     """The records of the trace that it speaks of."""
+    agent: str | None = None
+    """Whose outcome it tells."""
 
 
 def judge(case: Case, findings: Findings) -> Result:
@@ -105,7 +109,7 @@ def judge(case: Case, findings: Findings) -> Result:
         simulated_secs=findings.simulated_secs,
         seed=findings.seed,
         failures=[each.line for each in failures],
-        report="\n".join(_report(case, findings, failures, unused)) if failures else "",
+        report="\n".join(_report(case, findings, failures)) if failures else "",
         unused=unused,
         files=findings.files,
         is_stuck=findings.is_stuck,
@@ -128,21 +132,29 @@ def _failures(case: Case, findings: Findings, unused: Sequence[str]) -> Iterator
         yield Failure(
             f"the run broke off: {findings.fault.strip().splitlines()[-1]}", findings.fault.splitlines()
         )
-    for expected in case.expectations:
+    for expected in _expected_of_all(case):
         outcome = findings.outcomes.get(expected.agent, NO_OUTCOME)
-        for unmet in check(expected, findings.trace, outcome.to_json()):
+        for unmet in check(expected, findings.own_trace, outcome.to_json()):
             # an agent that was ended is told of already
             if not (findings.ended is not None and isinstance(unmet, UnmetOutcome)):
                 yield _unmet(expected, unmet)
     if case.settings.strict and unused:
         text = ["strict: these steps were never used", *(f"  {each}" for each in unused)]
-        yield Failure(f"strict: {len(unused)} steps were never used", text)
+        count = "1 step was" if len(unused) == 1 else f"{len(unused)} steps were"
+        yield Failure(f"strict: {count} never used", text)
 
 
 _ENDED: dict[Why, str] = {
     "time-out": "(test.timeout_secs)",
     "deadlock": "of simulated time: nothing is ready and no timer is due, so nobody can go on",
 }
+
+
+def _expected_of_all(case: Case) -> Iterator[Expectations]:
+    """What is expected of each agent; of one that nothing is said of, that it does not fail."""
+    said = {each.agent: each for each in case.expectations}
+    for name in case.config.agents:
+        yield said.get(name) or Expectations(name)
 
 
 def _ended(case: Case, ended: Ended) -> Failure:
@@ -165,52 +177,37 @@ def _unmet(expected: Expectations, unmet: Unmet) -> Failure:
             return Failure(
                 line,
                 [f"agent {expected.agent!r}: {place}", f"  wanted   {said}", f"  found    {show(found)}"],
+                agent=expected.agent,
             )
-        case UnmetEvent(index=index, item=item, after=after, near=near):
+        case UnmetEvent(index=index):
             place = dotted(("assertions", expected.agent, "events", index))
-            text = [f"agent {expected.agent!r}: {place}", f"  wanted   {show(item.to_json())}"]
-            if after is not None:
-                text.append(f"  after    record {after}")
-            text.append(f"  nearest  {'none' if near is None else f'record {near[0]}: {near[1]}'}")
-            places = [] if after is None else [after]
-            return Failure(line, text, (*places, *([] if near is None else [near[0]])))
+            return Failure(line, [f"agent {expected.agent!r}: {place}", *lines_of(unmet)], places_of(unmet))
 
 
 # -- the report ------------------------------------------------------------------------------------
 
 
-def _report(
-    case: Case, findings: Findings, failures: Sequence[Failure], unused: Sequence[str]
-) -> Iterator[str]:
-    for failure in failures:
-        yield from failure.text
-        yield ""
+def _report(case: Case, findings: Findings, failures: Sequence[Failure]) -> Iterator[str]:
+    seed = "" if findings.seed == case.settings.seed else f" --seed {findings.seed}"
+    sections = [
+        *(failure.text for failure in failures),
+        list(_agents(case, findings, told={each.agent for each in failures})),
+        around(findings.trace, [place for each in failures for place in each.places]),
+        *(describe(mock, findings.own_trace, name) for name, mock in findings.mocks.items()),
+        [f"again: toolpost test {shlex.quote(case.name)}{seed}"],
+    ]
+    for number, section in enumerate(each for each in sections if each):
+        if number:
+            yield ""
+        yield from section
+
+
+def _agents(case: Case, findings: Findings, *, told: Container[str | None]) -> Iterator[str]:
+    """How the agents ended whose ends are not told yet, and who waited for nothing."""
     for name in case.config.agents:
         outcome = findings.outcomes.get(name)
-        if outcome is not None:
+        if outcome is not None and name not in told:
             yield f"agent {name!r} {outcome}"
+    time = "" if findings.simulated_secs is None else " of simulated time"
     for agent, now, limit in findings.starved:
-        yield f"agent {agent!r} waited {limit:g} s in recv for nothing, until {now:g} s" + (
-            "" if findings.simulated_secs is None else " of simulated time"
-        )
-    yield ""
-    yield from _around(findings.trace, [place for each in failures for place in each.places])
-    for name, mock in findings.mocks.items():
-        yield ""
-        yield from describe(mock, findings.trace, name)
-    yield ""
-    seed = "" if findings.seed == case.settings.seed else f" --seed {findings.seed}"
-    yield f"again: toolpost test {shlex.quote(case.name)}{seed}"
-
-
-def _around(trace: Trace, places: Sequence[int]) -> Iterator[str]:
-    """The trace about these records, and its end."""
-    if not trace:
-        yield "the trace is empty"
-        return
-    shown = set(range(len(trace) - LAST, len(trace)))
-    for place in places:
-        shown.update(range(place - AROUND, place + AROUND + 1))
-    yield "trace"
-    for each in table(trace, shown):
-        yield f"  {each}"
+        yield f"agent {agent!r} waited {limit:g} s in recv for nothing, until {now:g} s{time}"

@@ -8,11 +8,13 @@ told of (`Result.is_stuck`), since only the end of the process ends it.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from toolpost.errors import AgentStopped, ConfigError, ToolpostError
 from toolpost.expect.assertions import Expectations
@@ -174,8 +176,8 @@ class _Run:
         assert self._core is not None
         runs = self._core.runs
         if self._ended is None:  # else it was looked up while this thread heard nothing
-            standing = [Standing(run.name, run.stack(), run.waits()) for run in runs]
-            self._ended = Ended(why, loop.time(), standing)
+            standing = [Standing(run.name, _from_here(run.stack()), run.waits()) for run in runs]
+            self._ended = Ended(why, loop.time(), standing, len(self.trace))
         for run in runs:
             self._core.end_agent(run.name, Outcome("failed", self._ended.short(self._case)))
 
@@ -185,9 +187,9 @@ class _Run:
         thread = held or self._thread
         if self._ended is None:
             name = self._name_of_current() if held is None else held.name.removeprefix("agent ")
-            stack = shown(own_part(stack_of_thread(thread)))
+            stack = _from_here(shown(own_part(stack_of_thread(thread))))
             now = self._loop.time() if self._loop is not None else 0.0
-            self._ended = Ended("time-out", now, [Standing(name, stack, [])])
+            self._ended = Ended("time-out", now, [Standing(name, stack, [])], len(self.trace))
         return thread.ident
 
     def _name_of_current(self) -> str | None:
@@ -237,3 +239,8 @@ class _Run:
                 is_stuck=is_stuck,
             ),
         )
+
+
+def _from_here(stack: str) -> str:
+    """A stack with the paths of files as they are from the current folder."""
+    return stack.replace(f'File "{Path.cwd()}{os.sep}', 'File "')

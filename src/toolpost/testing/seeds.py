@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 import msgspec
 
-from toolpost.errors import ConfigError
 from toolpost.testing.case import Case
-from toolpost.testing.report import could_not_run
 from toolpost.testing.result import Result
-from toolpost.testing.run import OnStuck, run_case
 from toolpost.trace.events import TraceEvent
 from toolpost.trace.log import Trace
 from toolpost.trace.table import table
@@ -24,44 +21,36 @@ WIDTH = 78
 """Columns of one of two traces."""
 
 
-def run_seeds(case: Case, seeds: Sequence[int], *, on_stuck: OnStuck | None = None) -> tuple[Result, Trace]:
+def run_seeds(
+    case: Case, seeds: Sequence[int], run: Callable[[int | None], tuple[Result, Trace]]
+) -> tuple[Result, Trace]:
     """Run a case under one seed after the other, until it fails.
 
-    Gives what `run_case` does for the last one that ran, with the time of all; and where an earlier one
-    passed, the report shows the two traces side by side from where they part.
+    Gives what came of the last one that ran, with the time of all; and where an earlier one passed, the
+    report shows the two traces side by side from where they part.
 
     Args:
-        case: What to run. It must be simulated, or the seeds would change nothing: else that is an error.
-        seeds: At least one.
-        on_stuck: As for `run_case`.
+        case: What to run. Where it is not simulated, seeds change nothing: it runs once.
+        seeds: None at all is the case's own.
+        run: Runs it once, as `run_case` does; None is the case's own seed.
     """
-    if not case.is_simulated:
-        return could_not_run(case.name, ConfigError([f"{case.name}: {_why_real(case)}"])), Trace()
-    result, trace = run_case(case, seed=seeds[0], on_stuck=on_stuck)
+    if not seeds or not case.is_simulated:
+        return run(None)
+    result, trace = run(seeds[0])
+    first, count = trace, 1
     seconds, simulated_secs = result.seconds, result.simulated_secs or 0.0
-    first, ran = trace, 1
-    for seed in seeds[1:]:
-        if result.status != "passed" or result.is_stuck:
-            break
-        result, trace = run_case(case, seed=seed, on_stuck=on_stuck)
-        seconds, simulated_secs, ran = (
-            seconds + result.seconds,
-            simulated_secs + (result.simulated_secs or 0),
-            ran + 1,
-        )
+    while result.status == "passed" and not result.is_stuck and count < len(seeds):
+        result, trace = run(seeds[count])
+        count += 1
+        seconds += result.seconds
+        simulated_secs += result.simulated_secs or 0.0
     report = result.report
-    if result.status == "failed" and ran > 1:
+    if result.status == "failed" and count > 1:
         report = "\n".join([*_parting(first, trace, seeds[0], result.seed), "", report])
-    return msgspec.structs.replace(
-        result, report=report, seconds=seconds, simulated_secs=simulated_secs, seeds=ran
-    ), trace
-
-
-def _why_real(case: Case) -> str:
-    if case.settings.clock == "real":
-        return 'seeds change nothing where clock = "real"; leave that out of [test]'
-    names = ", ".join(map(repr, case.config.real_toolings))
-    return f"seeds change nothing in a run with real toolings, and these are: {names}"
+    whole = msgspec.structs.replace(
+        result, report=report, seconds=seconds, simulated_secs=simulated_secs, seeds=count
+    )
+    return whole, trace
 
 
 def _parting(
