@@ -16,7 +16,7 @@ import typer.main
 from toolpost.cli.app import app
 from toolpost.config.describe import expected
 from toolpost.config.hints import Marks, bare, is_struct, item_hint
-from toolpost.config.model import AgentTable, Tunables
+from toolpost.config.model import AgentAssertions, AgentTable, CaseSettings, Tunables
 from toolpost.tooling.registry import find_kind, kind_names
 
 _MARK = re.compile(r"<!-- generated: (\w+) -->")
@@ -50,6 +50,16 @@ def config_keys() -> str:
     parts += ["\n## `[agents.<name>]`\n", "`script` or `entry` is required.\n", *_table(AgentTable)]
     parts += ["\n## `[tunables]`\n", *_table(Tunables)]
     return "\n".join(parts)
+
+
+def test_keys() -> str:
+    """Every key of the table `[test]`."""
+    return "\n".join(_table(CaseSettings))
+
+
+def assertions_keys() -> str:
+    """Every key of a table `[assertions.<agent>]`."""
+    return "\n".join(_table(AgentAssertions))
 
 
 def _inner_tables(struct: type[msgspec.Struct]) -> Iterator[str]:
@@ -124,4 +134,9 @@ def _help(command: Any, name: str) -> str:
     return f"```text\n{command.get_help(context).strip()}\n```"
 
 
-PARTS: dict[str, Callable[[], str]] = {"config_keys": config_keys, "command_line": command_line}
+PARTS: dict[str, Callable[[], str]] = {
+    "config_keys": config_keys,
+    "test_keys": test_keys,
+    "assertions_keys": assertions_keys,
+    "command_line": command_line,
+}

@@ -2,8 +2,8 @@
 
 Every code block of a page counts. A `console` block holds commands after `$ ` and what a terminal shows of
 them; a line `…` stands for any lines, and `^C` for the key. A `text` block is a figure. Any other block is a
-file: in docs/ it includes one of docs/snippets/<page>/ and names it as its title; in the README it is the
-file that is named last before it.
+file: in docs/ it includes one of docs/snippets/<page>/ or examples/ and names it as its title; in the README
+it is the file that is named last before it.
 
 With UPDATE_DOCS=1 in the environment, what commands really print is written into the page.
 """
@@ -29,6 +29,7 @@ from tests.cli.support import ROOT, environment
 
 DOCS = ROOT / "docs"
 SNIPPETS = DOCS / "snippets"
+EXAMPLES = ROOT / "examples"
 UPDATE = os.environ.get("UPDATE_DOCS") == "1"
 BOUND_SECS = 60
 """No command of a page takes longer."""
@@ -40,6 +41,8 @@ _FENCE = re.compile(r"^```(?P<lang>[\w-]*)(?P<more>[^\n`]*)\n(?P<body>.*?)^```$"
 _INCLUDE = re.compile(r'--8<-- "(?P<path>[^"]+)"\n')
 _TITLE = re.compile(r'title="(?P<name>[^"]+)"')
 _NAMED = re.compile(r"`([\w./-]+\.(?:py|toml|json))`")
+_READ_BY = {"toolpost.toml": "$ toolpost", "pytest.ini": "$ pytest"}
+"""Files that a command reads without naming them."""
 _NOT_RUN = ("pip install ", "npm install ")
 """It would ask the network, and what it installs is there."""
 
@@ -63,9 +66,17 @@ class Block:
 
     @property
     def included(self) -> Path | None:
-        """The snippet that is the whole of it."""
+        """The snippet, or the file of an example, that is the whole of it."""
         found = _INCLUDE.fullmatch(self.body)
-        return SNIPPETS / found["path"] if found else None
+        if found is None:
+            return None
+        return (ROOT if found["path"].startswith("examples/") else SNIPPETS) / found["path"]
+
+    @property
+    def example(self) -> Path | None:
+        """The folder of the example that it shows a file of."""
+        where = self.included
+        return where.parent if where is not None and where.is_relative_to(EXAMPLES) else None
 
     @property
     def file(self) -> str | None:
@@ -134,8 +145,8 @@ def untested(page: Page) -> list[str]:
 
 def _is_used(block: Block, blocks: list[Block], run: str) -> bool:
     """Whether a command names the file, or is one that reads it, or another file names it."""
-    name = str(block.file)
-    if name in run or (name == "toolpost.toml" and "$ toolpost" in run):
+    name = Path(str(block.file)).name
+    if name in run or (name in _READ_BY and _READ_BY[name] in run):
         return True
     others = [(each.included.read_text() if each.included else each.body) for each in blocks if each != block]
     return bool(run) and any(name in text or f"import {Path(name).stem}\n" in text for text in others)
@@ -156,6 +167,8 @@ class Reader:
             LINES="40",
             # `npx -y …` starts what `make servers` has installed
             npm_config_offline="true",
+            # pytest-asyncio, which is here for other tests, has a warning for whoever sets no option of it
+            PYTEST_ADDOPTS="-p no:asyncio",
             npm_config_cache=str(folder / ".npm"),
         )
         (folder / "node_modules").symlink_to(real.SERVERS / "node_modules")
@@ -166,6 +179,8 @@ class Reader:
 
     def follow(self) -> list[str]:
         """Do everything in order; gives what is not as the page says."""
+        for example in {where for block in self._page.blocks() if (where := block.example) is not None}:
+            shutil.copytree(example, self._folder / example.relative_to(ROOT))
         hidden = self._page.snippets
         if self._page.path.is_relative_to(DOCS) and hidden.is_dir():
             shown = {block.included for block in self._page.blocks()}
@@ -275,6 +290,7 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
 
 
 _VARYING = [
+    (re.compile(r"^(PASS|FAIL) (.*) \(\d+\.\d+ s\)$", re.MULTILINE), r"\1 \2"),  # shown where it took long
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"), "<time>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(ms|s)\b"), r"<n> \1"),

@@ -33,6 +33,13 @@ def test_a_command_is_ended_by_its_key(tmp_path: Path) -> None:
     assert followed("```console\n$ echo on; sleep 50\non\n^C\n```\n", tmp_path) == []
 
 
+def test_a_page_that_shows_a_file_of_an_example_has_the_whole_example(tmp_path: Path) -> None:
+    fence = '```python title="examples/testing/walker.py"\n--8<-- "examples/testing/walker.py"\n```\n'
+    listing = "```console\n$ ls examples/testing/wr*.py\nexamples/testing/writer.py\n```\n"
+
+    assert followed(fence + listing, tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

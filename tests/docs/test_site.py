@@ -14,6 +14,7 @@ import typer.main
 
 import toolpost
 from tests.cli.support import ROOT, Ended
+from toolpost import testing
 from toolpost.cli.app import app
 from toolpost.config.schema import config_schema
 
@@ -73,6 +74,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     pages = "".join((site / "reference" / f"{name}.html").read_text() for name in ("api", "events", "errors"))
 
     assert [name for name in toolpost.__all__ if f'id="toolpost.{name}"' not in pages] == []
+    assert [name for name in testing.__all__ if f'id="toolpost.testing.{name}"' not in pages] == []
 
 
 @pytest.mark.parametrize("fault", ["[gone](nowhere.md)", "[gone](start.md#nowhere)", "[gone](/start.md)"])
