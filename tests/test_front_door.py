@@ -1,4 +1,4 @@
-"""The front door: the list of public names and reality are equal, and entering costs little."""
+"""The front doors: the lists of public names and reality are equal, and entering costs little."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ import subprocess
 import sys
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import toolpost
+import toolpost.testing
 
-SOURCE = Path(inspect.getfile(toolpost))
+DOORS = [toolpost, toolpost.testing]
+each_door = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 
 
-def homes() -> dict[str, str]:
+def homes(door: ModuleType) -> dict[str, str]:
     """Each public name and the module that it is defined in, as the lazy table has it."""
-    table: dict[str, str] = vars(toolpost)["_HOMES"]
-    return {name: f"toolpost.{home}" for home, names in table.items() for name in names.split()}
+    table: dict[str, str] = vars(door)["_HOMES"]
+    return {name: f"{door.__name__}.{home}" for home, names in table.items() for name in names.split()}
 
 
-def type_checked() -> list[tuple[str, str, str | None]]:
+def type_checked(door: ModuleType) -> list[tuple[str, str, str | None]]:
     """The imports that type checkers see: name, module, and what it is called here."""
-    (block,) = [node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.If)]
+    source = Path(inspect.getfile(door)).read_text()
+    (block,) = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
     return [
         (alias.name, statement.module or "", alias.asname)
         for statement in block.body
@@ -34,41 +38,49 @@ def type_checked() -> list[tuple[str, str, str | None]]:
     ]
 
 
-def test_the_list_the_table_and_the_imports_name_the_same() -> None:
-    names = [name for name, _, _ in type_checked()]
+@each_door
+def test_the_list_the_table_and_the_imports_name_the_same(door: ModuleType) -> None:
+    names = [name for name, _, _ in type_checked(door)]
 
-    assert sorted(names) == sorted(homes()) == sorted(toolpost.__all__)
+    assert sorted(names) == sorted(homes(door)) == sorted(door.__all__)
     assert len(names) == len(set(names))
 
 
-def test_what_type_checkers_see_is_re_exported_under_its_name() -> None:
-    assert all(asname == name for name, _, asname in type_checked())
+@each_door
+def test_what_type_checkers_see_is_re_exported_under_its_name(door: ModuleType) -> None:
+    assert all(asname == name for name, _, asname in type_checked(door))
 
 
-def test_type_checkers_and_the_table_mean_the_same_things() -> None:
-    for name, module, _ in type_checked():
-        assert getattr(toolpost, name) is getattr(import_module(module), name), name
+@each_door
+def test_type_checkers_and_the_table_mean_the_same_things(door: ModuleType) -> None:
+    for name, module, _ in type_checked(door):
+        assert getattr(door, name) is getattr(import_module(module), name), name
 
 
-@pytest.mark.parametrize("name", toolpost.__all__)
-def test_each_public_name_can_be_imported(name: str) -> None:
-    value: Any = getattr(toolpost, name)
+@pytest.mark.parametrize(
+    ("door", "name"),
+    [pytest.param(door, name, id=f"{door.__name__}.{name}") for door in DOORS for name in door.__all__],
+)
+def test_each_public_name_can_be_imported(door: ModuleType, name: str) -> None:
+    value: Any = getattr(door, name)
 
-    assert value is getattr(import_module(homes()[name]), name)
-    assert name in dir(toolpost)
+    assert value is getattr(import_module(homes(door)[name]), name)
+    assert name in dir(door)
 
 
-def test_star_gives_the_whole_list() -> None:
+@each_door
+def test_star_gives_the_whole_list(door: ModuleType) -> None:
     names: dict[str, Any] = {}
-    exec("from toolpost import *", names)
-    assert set(toolpost.__all__) <= set(names)
+    exec(f"from {door.__name__} import *", names)
+    assert set(door.__all__) <= set(names)
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'toolpost' has no attribute 'nothing'"):
-        _ = toolpost.nothing
+@each_door
+def test_a_name_that_is_not_there_is_an_attribute_error(door: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=f"module '{door.__name__}' has no attribute 'nothing'"):
+        _ = door.nothing
     with pytest.raises(ImportError):
-        exec("from toolpost import nothing")
+        exec(f"from {door.__name__} import nothing")
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -82,7 +94,7 @@ def test_public_errors_are_the_tree() -> None:
         for name, value in vars(errors).items()
         if inspect.isclass(value) and issubclass(value, BaseException)
     }
-    assert {name for name, home in homes().items() if home == "toolpost.errors"} == defined
+    assert {name for name, home in homes(toolpost).items() if home == "toolpost.errors"} == defined
     for name in defined - {"AgentStopped"}:
         assert issubclass(getattr(toolpost, name), toolpost.ToolpostError)
     assert not issubclass(toolpost.AgentStopped, Exception)
@@ -101,8 +113,9 @@ def imported_by(code: str) -> set[str]:
 HEAVY = {"mcp", "mcp_types", "pydantic", "anyio", "asyncio", "msgspec", "rich", "typer", "tomli", "logging"}
 
 
-def test_importing_toolpost_imports_nothing_heavy() -> None:
-    assert imported_by("import toolpost") & HEAVY == set()
+@each_door
+def test_importing_it_imports_nothing_heavy(door: ModuleType) -> None:
+    assert imported_by(f"import {door.__name__}") & HEAVY == set()
 
 
 def test_a_host_of_kinds_that_are_not_mcp_never_imports_the_sdk() -> None:
@@ -118,6 +131,7 @@ def test_a_host_of_kinds_that_are_not_mcp_never_imports_the_sdk() -> None:
     assert modules & {"mcp", "mcp_types", "pydantic"} == set()
 
 
-def test_every_public_name_together_does_not_import_the_sdk() -> None:
-    modules = imported_by("from toolpost import *")
+@each_door
+def test_every_public_name_together_does_not_import_the_sdk(door: ModuleType) -> None:
+    modules = imported_by(f"from {door.__name__} import *")
     assert modules & {"mcp", "mcp_types", "pydantic", "rich", "typer"} == set()

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from toolpost.host.sync import SyncTooling as SyncTooling
     from toolpost.host.sync import SyncToolings as SyncToolings
     from toolpost.mcp.handlers import Handlers as Handlers
+    from toolpost.mock.backend import RecordedCall as RecordedCall
+    from toolpost.mock.steps import PlacedStep as PlacedStep
+    from toolpost.mock.view import Mock as Mock
     from toolpost.model import Json as Json
     from toolpost.model import ResourceContent as ResourceContent
     from toolpost.model import ResourceInfo as ResourceInfo
@@ -94,6 +97,9 @@ _HOMES = {
     "host.host": "OpenHost Opening RunReport SyncOpenHost open_host open_host_sync run run_async",
     "host.sync": "SyncHost SyncTooling SyncToolings",
     "mcp.handlers": "Handlers",
+    "mock.backend": "RecordedCall",
+    "mock.steps": "PlacedStep",
+    "mock.view": "Mock",
     "model": "Json ResourceContent ResourceInfo Tool ToolResult to_json",
     "secret": "Secret",
     "tooling.port": "Backend CHANGED Change Changes Site ToolCall",
@@ -126,10 +132,13 @@ __all__ = [
     "Inbound",
     "Json",
     "Kind",
+    "Mock",
     "OpenHost",
     "Opened",
     "Opening",
     "Outcome",
+    "PlacedStep",
+    "RecordedCall",
     "RecvTimeout",
     "RequestTimeout",
     "ResourceContent",

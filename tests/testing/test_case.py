@@ -81,7 +81,7 @@ strikt = true
     outcomes = '"completed", "asserted", { exited = "text" } or { failed = "regex" }'
     assert problems(folder, text) == [
         "test.timeout_secs: expected a number above 0, found the integer 0",
-        "test.strikt: unknown key; known keys: strict, extends, timeout_secs",
+        "test.strikt: unknown key; known keys: strict, clock, extends, seed, timeout_secs",
         "assertions.ada.evnts: unknown key; known keys: events, outcome",
         f'assertions.ada.outcome: expected {outcomes}, found "done"',
         'assertions.ada.events[1].kind: expected "call" or "inbound", found \'calls\'',

@@ -18,6 +18,7 @@ from tests.cli.support import toolpost as command
 from toolpost.testing.case import load_case
 from toolpost.testing.result import Result
 from toolpost.testing.run import run_case
+from toolpost.testing.seeds import run_seeds
 
 TESTING, FAILING = Path("examples/testing"), Path("examples/failing")
 UPDATE = os.environ.get("UPDATE_REPORTS") == "1"
@@ -25,9 +26,13 @@ TIMES = 20
 """How often each example is run to see that it is not by luck that it passes."""
 
 
+LUCKY = "assumed_order"
+"""The one that fails under some seeds only."""
+
+
 def cases(folder: Path) -> list[Any]:
     """Every case of a folder, by the paths that somebody in the root of the repository would type."""
-    found = sorted((ROOT / folder).glob("*.test.toml"))
+    found = sorted(each for each in (ROOT / folder).glob("*.test.toml") if name_of(each) != LUCKY)
     return [pytest.param(folder / each.name, id=name_of(each)) for each in found]
 
 
@@ -119,7 +124,23 @@ def test_an_example_fails_with_the_report_beside_it(path: Path) -> None:
     result, _ = run(path)
 
     assert result.status == "failed"
-    report = masked(result.report)
+    assert_pinned(path, result.report)
+
+
+def test_a_race_that_one_seed_hides_is_found_by_another() -> None:
+    path = FAILING / f"{LUCKY}.test.toml"
+    case = load_case(path)
+
+    result, _ = run_seeds(case, range(200), lambda seed: run_case(case, seed=seed))
+
+    assert run(path)[0].status == "passed", "seed 0 is first come, first served"
+    assert (result.status, result.seeds) == ("failed", result.seed + 1)
+    assert_pinned(path, result.report)
+
+
+def assert_pinned(path: Path, report: str) -> None:
+    """The report is the one that lies beside the case."""
+    report = masked(report)
     pinned = path.with_name(f"{name_of(path)}.report.txt")
     if UPDATE:
         pinned.write_text(report)
@@ -152,13 +173,24 @@ def test_the_command_passes_the_examples_that_pass() -> None:
 
 
 def test_the_command_tells_the_reports_of_the_examples_that_fail() -> None:
-    ended = command("test", FAILING, "--json")
+    ended = command("test", FAILING, "--exclude", LUCKY, "--json")
 
     told = {each["case"]: masked(each["report"]) for each in ended.document["cases"]}
     pinned = {name: Path(name.replace(".test.toml", ".report.txt")).read_text() for name in told}
     assert told == pinned
     assert list(told) == [str(case.values[0]) for case in cases(FAILING)]
     assert ended.status == 1
+
+
+def test_the_command_finds_the_race_and_says_how_to_repeat_it() -> None:
+    path = FAILING / f"{LUCKY}.test.toml"
+
+    found = command("test", path, "--seeds", "200")
+
+    *_, again, _, tally = found.out.splitlines()
+    assert (found.status, command("test", path).status) == (1, 0)
+    assert tally.startswith("1 failed, ")
+    assert command(*again.split()[2:]).status == 1
 
 
 # -- what lies around them -------------------------------------------------------------------------
