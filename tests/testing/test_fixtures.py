@@ -191,7 +191,7 @@ def test_agents_that_can_never_go_on_are_ended_at_once_with_where_they_stand(
         toolpost_host({}).run(ada=waits, bob=waits_sync)
 
     said = str(raised.value)
-    assert said.startswith("deadlock at 0 s of simulated time: nobody can go on\nagent ")
+    assert said.startswith("deadlock at 0 s of simulated time: nothing is ready and no timer is due")
     assert "agent 'ada', waiting in recv(), standing at" in said
     assert "await host.recv(math.inf)" in said
     assert "agent 'bob', waiting in recv(), standing at" in said
@@ -202,7 +202,7 @@ def test_in_real_time_agents_that_hang_are_ended_when_it_is_up(toolpost_host: Ho
         toolpost_host({}, timeout=LIMIT, clock="real").run(waits)
 
     said = str(raised.value)
-    assert said.startswith("the agents did not end within 1 s (timeout of toolpost_host)\nagent 'agent', ")
+    assert said.startswith("timed out after 1 s (timeout of toolpost_host)\n  agent 'agent', ")
     assert "await host.recv(math.inf)" in said
 
 
@@ -218,7 +218,7 @@ def test_time_is_not_simulated_for_a_real_server(toolpost_host: HostFactory) -> 
 
 
 async def test_agents_that_hang_on_the_tests_own_loop_end_too(toolpost_host: HostFactory) -> None:
-    with pytest.raises(AssertionError, match=r"did not end within 1 s(.|\n)*await host\.recv\(math\.inf\)"):
+    with pytest.raises(AssertionError, match=r"timed out after 1 s(.|\n)*await host\.recv\(math\.inf\)"):
         await toolpost_host({}, timeout=LIMIT).run_async(waits)
 
 

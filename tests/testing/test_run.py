@@ -11,8 +11,7 @@ import pytest
 
 from tests.testing import hands
 from toolpost.host import agents as agents_module
-from toolpost.testing import run as run_module
-from toolpost.testing import watchdog
+from toolpost.testing import watchdog, watched
 from toolpost.testing.case import load_case
 from toolpost.testing.result import Result
 from toolpost.testing.run import run_case
@@ -85,6 +84,15 @@ def test_an_agent_that_fails_fails_its_case_unless_that_is_expected(tmp_path: Pa
         "agent 'ada': outcome: wanted any but a failure, found { failed = \"ValueError: no luck\" }"
     ]
     assert run(case(tmp_path, agent, 'outcome = { failed = "no l.ck" }')).status == "passed"
+
+
+def test_an_agent_of_whom_nothing_is_said_must_not_fail_either(tmp_path: Path) -> None:
+    (tmp_path / "bob.py").write_text("def run(host):\n    raise ValueError('no luck')\n")
+    path = case(tmp_path, "def run(host): ...\n", "", mock='[agents.bob]\nscript = "bob.py"\n')
+
+    assert run(path).failures == [
+        "agent 'bob': outcome: wanted any but a failure, found { failed = \"ValueError: no luck\" }"
+    ]
 
 
 def test_what_is_expected_to_exit_must_say_exactly_that(tmp_path: Path) -> None:
@@ -192,7 +200,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents_module, "STOP_GRACE_SECS", 0.05)
     monkeypatch.setattr(watchdog, "ASKING_SECS", 0.3)
     monkeypatch.setattr(watchdog, "BREAKING_SECS", 0.3)
-    monkeypatch.setattr(run_module, "BREAKING_SECS", 5)
+    monkeypatch.setattr(watched, "BREAKING_SECS", 5)
 
 
 @pytest.fixture
@@ -286,7 +294,7 @@ def test_a_case_that_takes_too_long_is_ended_and_told_with_where_it_stands(
 
 @pytest.mark.usefixtures("impatient", "released")
 def test_a_thread_that_cannot_be_ended_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "BREAKING_SECS", 0.05)
+    monkeypatch.setattr(watched, "BREAKING_SECS", 0.05)
     agent = "from tests.testing.hands import release\ndef run(host):\n    release.wait()\n"
 
     result = run(case(tmp_path, agent, "", test='timeout_secs = 0.2\nclock = "real"'))

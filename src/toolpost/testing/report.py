@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from toolpost.config.problems import dotted
 from toolpost.errors import ConfigError
@@ -15,41 +14,11 @@ from toolpost.host.agents import NO_OUTCOME, Outcome
 from toolpost.mock.backend import MockBackend
 from toolpost.mock.queue import describe, line
 from toolpost.testing.case import Case
+from toolpost.testing.ended import Ended
 from toolpost.testing.excerpt import around, lines_of, places_of
 from toolpost.testing.result import Result
 from toolpost.trace.events import TraceEvent
 from toolpost.trace.log import Trace
-
-Why: TypeAlias = Literal["time-out", "deadlock"]
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where an agent stood when it was ended."""
-
-    agent: str | None
-    """None where no agent ran yet: while their scripts were loaded."""
-    stack: str
-    waits: Sequence[str]
-    """The host calls that it waited in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Why the agents of a case were ended before they came to it themselves."""
-
-    why: Why
-    now: float
-    """When, by the loop's clock."""
-    standing: Sequence[Standing]
-    records: int
-    """How many the trace had then: what comes behind is our doing."""
-
-    def short(self, case: Case) -> str:
-        """In a few words."""
-        if self.why == "time-out":
-            return f"timed out after {case.settings.timeout_secs:g} s"
-        return f"deadlock at {self.now:g} s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +96,7 @@ def could_not_run(name: str, error: ConfigError, *, files: Sequence[str] = ()) -
 
 def _failures(case: Case, findings: Findings, unused: Sequence[str]) -> Iterator[Failure]:
     if findings.ended is not None:
-        yield _ended(case, findings.ended)
+        yield _ended(findings.ended)
     if findings.fault is not None:
         yield Failure(
             f"the run broke off: {findings.fault.strip().splitlines()[-1]}", findings.fault.splitlines()
@@ -144,12 +113,6 @@ def _failures(case: Case, findings: Findings, unused: Sequence[str]) -> Iterator
         yield Failure(f"strict: {count} never used", text)
 
 
-_ENDED: dict[Why, str] = {
-    "time-out": "(test.timeout_secs)",
-    "deadlock": "of simulated time: nothing is ready and no timer is due, so nobody can go on",
-}
-
-
 def _expected_of_all(case: Case) -> Iterator[Expectations]:
     """What is expected of each agent; of one that nothing is said of, that it does not fail."""
     said = {each.agent: each for each in case.expectations}
@@ -157,15 +120,12 @@ def _expected_of_all(case: Case) -> Iterator[Expectations]:
         yield said.get(name) or Expectations(name)
 
 
-def _ended(case: Case, ended: Ended) -> Failure:
-    text = [f"{ended.short(case)} {_ENDED[ended.why]}"]
-    for each in ended.standing:
-        who = "the agents were being loaded" if each.agent is None else f"agent {each.agent!r}"
-        waits = "".join(f", waiting in {wait}" for wait in each.waits)
-        stack = each.stack.rstrip().splitlines()
-        text += [f"  {who}{waits}{', standing at' if stack else ''}", *(f"  {line}" for line in stack)]
+def _ended(ended: Ended) -> Failure:
     names = ", ".join(repr(each.agent) for each in ended.standing if each.agent is not None)
-    return Failure(f"{ended.short(case)}: {names or 'while the agents were being loaded'}", text)
+    return Failure(
+        f"{ended}: {names or 'while the agents were being loaded'}",
+        list(ended.lines(limit_name="test.timeout_secs")),
+    )
 
 
 def _unmet(expected: Expectations, unmet: Unmet) -> Failure:
