@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 import toolpost
@@ -219,7 +221,41 @@ def test_time_is_not_simulated_for_a_real_server(toolpost_host: HostFactory) -> 
 
 async def test_agents_that_hang_on_the_tests_own_loop_end_too(toolpost_host: HostFactory) -> None:
     with pytest.raises(AssertionError, match=r"timed out after 1 s(.|\n)*await host\.recv\(math\.inf\)"):
-        await toolpost_host({}, timeout=LIMIT).run_async(waits)
+        await toolpost_host({}, timeout=LIMIT, clock="real").run_async(waits)
+
+
+async def test_a_run_inside_a_running_loop_is_simulated_while_that_loop_goes_on(
+    toolpost_host: HostFactory,
+) -> None:
+    loop, heard = asyncio.get_running_loop(), threading.Event()
+
+    async def sleeps(host: Host) -> str:
+        loop.call_soon_threadsafe(heard.set)
+        assert heard.wait(5), "the loop of the test stands still"
+        await host.sleep(10**6)
+        return "slept"
+
+    assert (await toolpost_host({}).run_async(sleeps)).text == "slept"
+
+
+async def test_a_simulated_run_ends_with_the_test_that_awaits_it(toolpost_host: HostFactory) -> None:
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def goes_on(host: Host) -> None:
+        loop.call_soon_threadsafe(started.set)
+        while True:
+            await host.sleep(1)
+
+    running = asyncio.create_task(toolpost_host({}).run_async(goes_on))
+    await started.wait()
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    for thread in [each for each in threading.enumerate() if each.name == "toolpost agents"]:
+        await anyio.to_thread.run_sync(thread.join, 5)
+        assert not thread.is_alive()
 
 
 def test_an_agent_that_blocks_its_loop_is_ended(

@@ -101,7 +101,7 @@ class HostUnderTest:
         __tracebackhide__ = True
         if _running_loop() is not None:
             raise UsageError("run starts an event loop, and one runs in this thread: await run_async instead")
-        timed = self._timed(_crew(agent, agents), is_own_loop=True)
+        timed = self._timed(_crew(agent, agents))
         outcomes = timed.in_thread()
         if (late := timed.lateness()) is not None:
             raise AssertionError(late)
@@ -112,22 +112,26 @@ class HostUnderTest:
     @overload
     async def run_async(self, /, **agents: AgentFunction) -> dict[str, Outcome]: ...
     async def run_async(self, agent: AgentFunction | None = None, /, **agents: AgentFunction) -> Any:
-        """Run agents as `run` does, on the loop of the test, in real time. None is ended that blocks it."""
+        """Run agents as `run` does, while the loop of the test goes on.
+
+        Where time is simulated they have a loop of their own, in another thread. Where it is real they run on
+        the loop of the test: so they may share what belongs to it, and none is ended that blocks it.
+        """
         __tracebackhide__ = True
         if _running_loop() is None:
             raise UsageError("toolpost runs on asyncio, and this test runs on another event loop")
-        timed = self._timed(_crew(agent, agents), is_own_loop=False)
-        outcomes = await timed.on_this_loop()
+        timed = self._timed(_crew(agent, agents))
+        outcomes = await (timed.aside() if timed.is_simulated else timed.on_this_loop())
         if (late := timed.lateness()) is not None:
             raise AssertionError(late)
         return outcomes if agent is None else outcomes[AGENT]
 
-    def _timed(self, agents: dict[str, AgentFunction], *, is_own_loop: bool) -> TimedRun:
+    def _timed(self, agents: dict[str, AgentFunction]) -> TimedRun:
         config = self._config()
         crew = [Agent(name, function) for name, function in agents.items()] or load_agents(config)
         if not crew:
             raise UsageError(f"{config.label} has no agents to run: give a function, as in host.run(agent)")
-        seed = self._pace.seed_for(config) if is_own_loop else None
+        seed = self._pace.seed_for(config)
         return TimedRun(config, crew, limit=self._pace.timeout, seed=seed, on_trace=self._see)
 
     # -- the test as the agent ---------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Agents that are given as functions, run to their ends within a limit of real time, as fixtures do it.
 
-Two ways: on the loop that runs already; or on a loop of its own in a thread, which is watched. The second one
-also ends an agent that blocks its loop, and its time may be simulated.
+Two ways: on the loop that runs already; or on a loop of its own in a thread, which is watched. The second
+one also ends an agent that blocks its loop, and its time may be simulated.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ class TimedRun:
         on_trace: Callable[[Trace], None],
     ) -> None:
         """`seed` is that of a simulated run; with None time is real."""
+        self.is_simulated = seed is not None
         self._agents = agents
         self._on_trace = on_trace
         self._watched = Watched(config, limit=limit, seed=seed, around=self._tell_trace)
@@ -49,15 +51,22 @@ class TimedRun:
 
     def in_thread(self) -> dict[str, Outcome]:
         """As `on_this_loop`. This thread only waits, and may be interrupted."""
-        context = contextvars.copy_context()
-        # A daemon: an agent that nothing can end must not keep the process.
-        thread = threading.Thread(target=lambda: context.run(self._run), name="toolpost agents", daemon=True)
         try:
-            thread.start()
+            self._start()
             self._over.result()
         except KeyboardInterrupt:
             self._watched.interrupt()
             wait([self._over], INTERRUPTED_SECS)
+            raise
+        return self._watched.outcomes
+
+    async def aside(self) -> dict[str, Outcome]:
+        """As `in_thread`, while the loop that runs here goes on."""
+        self._start()
+        try:
+            await asyncio.shield(asyncio.wrap_future(self._over))
+        except asyncio.CancelledError:
+            self._watched.interrupt()
             raise
         return self._watched.outcomes
 
@@ -71,6 +80,11 @@ class TimedRun:
         assert core.trace is not None, "tests are recorded"
         self._on_trace(core.trace)
         return nullcontext()
+
+    def _start(self) -> None:
+        context = contextvars.copy_context()
+        # A daemon: an agent that nothing can end must not keep the process.
+        threading.Thread(target=lambda: context.run(self._run), name="toolpost agents", daemon=True).start()
 
     def _run(self) -> None:
         try:
