@@ -188,3 +188,33 @@ async def test_a_connection_that_is_lost_fails_what_was_under_way_and_nothing_la
         assert envelope.id == queued
         assert isinstance(envelope.event, Error)
         assert (await memo.call_tool_blocking("echo", {"message": "again"})).value == "again"
+
+
+# -- simulated -------------------------------------------------------------------------------------
+
+toolpost.register_tooling("simulated-memory", memory.build, is_simulated=True)
+
+
+def test_a_kind_of_ones_own_can_be_simulated_if_it_says_so() -> None:
+    async def agent(host: toolpost.Host) -> str:
+        await host.sleep(10**6)
+        return (await host.tooling.get("memo").call_tool_blocking("echo", {"message": "hi"})).value
+
+    config = {"tooling": {"memo": {"kind": "simulated-memory", "far_end": Memory()}}}
+
+    assert toolpost.run(config, agents={"ada": agent}, simulate=True) == {
+        "ada": toolpost.Outcome("exited", "hi")
+    }
+    with pytest.raises(toolpost.UsageError, match="cannot be simulated: these toolings are real: 'memo'"):
+        toolpost.run(memory.config(Memory()), agents={"ada": agent}, simulate=True)
+
+
+def test_agents_that_can_never_go_on_end_with_what_they_wait_for() -> None:
+    config = {"tooling": {"memo": {"kind": "simulated-memory", "far_end": Memory()}}}
+
+    def agent(host: toolpost.SyncHost) -> None:
+        host.tooling.get("memo").call_tool_blocking("hold")
+
+    outcome = toolpost.run(config, agents={"ada": agent}, simulate=True)["ada"]
+
+    assert outcome.text == "deadlock at 0 s of simulated time: it waits in call_tool_blocking('memo', 'hold')"

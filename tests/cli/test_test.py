@@ -80,8 +80,54 @@ def verdicts(out: str) -> list[str]:
 
 
 def tally(out: str) -> str:
-    """The last line, without its time."""
+    """The last line, without the real time."""
     return out.splitlines()[-1].rpartition(" in ")[0]
+
+
+# -- time and seeds --------------------------------------------------------------------------------
+
+RACES = """
+def run(host):
+    it = host.tooling.get("it")
+    first, second = it.call_tool("echo"), it.call_tool("echo")
+    return "hi" if host.recv().id == first else "not in this order"
+"""
+
+
+def test_the_tally_tells_how_much_time_was_simulated(inside: Inside, folder: Path) -> None:
+    put("a", "def run(host):\n    host.sleep(3600)\n    return 'hi'")
+    put("b", test='clock = "real"')
+
+    ended = inside("test")
+
+    assert verdicts(ended.out) == ["PASS a.test.toml", "PASS b.test.toml (real time)"]
+    assert tally(ended.out) == "2 passed, 3600.0 s simulated"
+
+
+def test_seeds_find_the_order_that_an_agent_does_not_expect(inside: Inside, folder: Path) -> None:
+    put("race", RACES, steps=2)
+
+    assert inside("test").status == 0
+    found = inside("test", "--seeds", "200", "--json")
+
+    (case,) = found.document["cases"]
+    assert found.status == 1
+    assert case["seeds"] == case["seed"] + 1
+    assert inside("test", "--seed", str(case["seed"])).status == 1
+    assert inside("test", "--seeds", str(case["seed"])).status == 0
+
+
+def test_under_many_seeds_a_case_that_passes_says_so(inside: Inside, folder: Path) -> None:
+    put("a")
+
+    assert verdicts(inside("test", "--seeds", "30").out) == ["PASS a.test.toml (30 seeds)"]
+
+
+@pytest.mark.parametrize("words", [["--seed", "1", "--seeds", "2"], ["--seeds", "0"], ["--seed", "-1"]])
+def test_seeds_that_make_no_sense_are_refused(words: list[str], folder: Path) -> None:
+    put("a")
+
+    assert toolpost("test", *words).status == 2
 
 
 # -- verdicts --------------------------------------------------------------------------------------

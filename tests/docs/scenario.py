@@ -45,6 +45,9 @@ _READ_BY = {"toolpost.toml": "$ toolpost", "pytest.ini": "$ pytest"}
 """Files that a command reads without naming them."""
 _NOT_RUN = ("pip install ", "npm install ")
 """It would ask the network, and what it installs is there."""
+_MEMORY = "TOOLPOST__TOOLING__MEMORY__ENV__MEMORY_FILE_PATH"
+"""Where the server of the README keeps its graph."""
+_TESTS = ("toolpost test", "pytest ")
 
 
 @dataclass(frozen=True)
@@ -174,8 +177,7 @@ class Reader:
         (folder / "node_modules").symlink_to(real.SERVERS / "node_modules")
         if not page.path.is_relative_to(DOCS):
             # by default this server keeps its graph beside its own code
-            memory = "TOOLPOST__TOOLING__MEMORY__ENV__MEMORY_FILE_PATH"
-            self._variables[memory] = str(folder / "memory.jsonl")
+            self._variables[_MEMORY] = str(folder / "memory.jsonl")
 
     def follow(self) -> list[str]:
         """Do everything in order; gives what is not as the page says."""
@@ -232,13 +234,18 @@ class Reader:
                 shown = self._in_terminal(command, told)
         return f"$ {command}\n{shown.replace(str(self._root), HOME)}"
 
+    def _variables_for(self, command: str) -> dict[str, str]:
+        """The environment; in tests a mock stands for the server, and has no key `env`."""
+        is_test = command.startswith(_TESTS)
+        return {name: value for name, value in self._variables.items() if not (is_test and name == _MEMORY)}
+
     def _in_terminal(self, command: str, told: str) -> str:
         """Run it in a pseudo-terminal."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=self._folder,
-            env=self._variables | {"PWD": str(self._folder)},
+            env=self._variables_for(command) | {"PWD": str(self._folder)},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

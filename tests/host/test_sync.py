@@ -312,7 +312,7 @@ def test_ctrl_c_while_waiting_for_envelopes_loses_none() -> None:
                 host.recv()
             except KeyboardInterrupt:
                 print("interrupted")
-            host._bridge.call(memo.held[0].answer, "kept")
+            host._bridge.call(lambda: memo.held[0].answer("kept"))
             print(host.recv(timeout=5).event.value)
     """)
     assert printed.splitlines() == ["interrupted", "kept"]

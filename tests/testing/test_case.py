@@ -123,3 +123,13 @@ def test_an_empty_file_is_no_case(folder: Path) -> None:
 
     with pytest.raises(ConfigError, match="is empty"):
         load_case(path)
+
+
+def test_time_cannot_be_virtual_with_a_real_tooling(folder: Path) -> None:
+    text = '[assertions.ada]\n[tooling.web]\nkind = "mcp"\ntransport = "stdio"\ncommand = "serve"\n[test]\n'
+
+    assert problems(folder, f'{text}clock = "virtual"\n') == [
+        "test.clock: \"virtual\" cannot be: these toolings are real: 'web'"
+    ]
+    assert not load(folder, text).is_simulated
+    assert load(folder, "[assertions.ada]\n").is_simulated

@@ -69,7 +69,7 @@ class Verdicts:
         self._talk.progress("")
         tally = self._round.tally
         style = "31" if tally.status else "32"
-        write_line(painted(self._talk, f"{tally}, {tally.took}", style))
+        write_line(painted(self._talk, tally.with_time, style))
 
 
 def painted(talk: Talk, text: str, style: str) -> str:

@@ -4,7 +4,10 @@ A sync agent's thread stands still while the loop works for it. It can be interr
 thread), at any of its steps: what it waited for is then cancelled first, so that nothing goes on without it,
 and what had come of it already is taken back (`undo`), so that nothing is lost with it.
 
-In a simulated run a call also gives the thread's turn back, and its answer is the thread's next turn.
+In a simulated run a call also gives the thread's turn back, and its answer is the thread's next turn. There
+one task serves a thread for as long as it makes calls: it does what the thread came for, and hands it the
+turn with the answer. So a sync agent goes on in the order in which an async one would, and its call costs two
+switches of threads more.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import anyio
 
 from toolpost.errors import HostClosed, UsageError
 from toolpost.host.cancelling import Tasks, is_cancelled
-from toolpost.host.simulation import SimulatedLoop
+from toolpost.host.simulation import SimulatedLoop, Turns
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,6 +29,8 @@ R = TypeVar("R")
 
 class Latch:
     """Set once, on one thread; waited for by one other. A wait that is interrupted can be taken up again."""
+
+    __slots__ = ("_lock", "is_set")
 
     def __init__(self) -> None:
         self.is_set = False
@@ -58,14 +63,15 @@ class Bridge:
         self._lock = threading.Lock()
         self._under_way: dict[_Hop[Any], None] = {}
         self._closed = False
+        self._is_handing_over = False
+        self._next: _Hop[Any] | None = None
+        """What the thread came with that has just had its turn."""
 
-    def call(self, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a plain function, called on the loop."""
-
-        async def plain() -> R:
-            return func(*args, **kwargs)
-
-        return self.cross(plain)
+    def call(self, func: Callable[[], R], undo: Callable[[R], None] | None = None) -> R:
+        """The result of a plain function, called on the loop. `undo` is as for `cross`."""
+        if self._turns is not None and not self._closed and (done := self._turns.in_place(func)):
+            return done[0]
+        return self._cross(_Hop(func, undo, self._wake, is_plain=True))
 
     def wait_for(self, func: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of an async function, awaited on the loop."""
@@ -77,8 +83,10 @@ class Bridge:
 
     def cross(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None = None) -> R:
         """The result of `func`, awaited on the loop. Where the thread is interrupted, `undo` gets it."""
-        self._refuse_loop_thread()
-        hop = _Hop(func, undo, self._waker())
+        return self._cross(_Hop(func, undo, self._wake))
+
+    def _cross(self, hop: _Hop[R]) -> R:
+        self._check(hop.thread)
         try:
             self._send(hop)
             result = hop.wait()
@@ -106,26 +114,51 @@ class Bridge:
             self._under_way[hop] = None
             if self._turns is None:
                 self._loop.call_soon_threadsafe(self._start, hop)
-            else:
-                self._turns.give_back(lambda: self._start(hop))
+        if self._turns is not None:  # at the very end: what follows runs while the loop wakes up
+            self._turns.give_back(lambda: self._start(hop))
 
-    def _waker(self) -> Callable[[Latch], None]:
-        """How the thread that calls gets to know that its answer is there."""
-        turns, thread = self._turns, threading.current_thread()
-        if turns is None:
-            return Latch.set
-        if not turns.may_call(thread) and not self._closed:
-            raise UsageError(
-                f"thread {thread.name!r} called a host in a simulated run, where only an agent's own thread"
-                " may: make the call there, or run in real time"
-            )
-        return lambda latch: turns.hand_over_soon(thread, latch.set)
+    def _check(self, thread: threading.Thread) -> None:
+        """Raise where this thread cannot call: nobody would ever answer it."""
+        turns = self._turns
+        if turns is None or not (thread is turns.running or turns.is_lost(thread) or self._closed):
+            self._refuse_loop_thread()
+            if turns is not None:
+                raise UsageError(
+                    f"thread {thread.name!r} called a host in a simulated run, where only an agent's own"
+                    " thread may: make the call there, or run in real time"
+                )
+
+    def _wake(self, hop: _Hop[Any]) -> None:
+        """On the loop: let a thread go on that has its answer."""
+        if self._turns is None:
+            hop.settled.set()
+        else:
+            self._turns.hand_over_soon(hop.thread, hop.settled.set)
 
     def _start(self, hop: _Hop[R]) -> None:
+        if self._is_handing_over:
+            self._next = hop
+            return
         try:
-            self._tasks.start_soon(hop.run)
+            if self._turns is None:
+                self._tasks.start_soon(hop.run)
+            else:
+                self._tasks.start_soon(self._serve, self._turns, hop)
         except RuntimeError:  # the agent's tasks have ended between the hop and now
             hop.settle_error(self._ending())
+
+    async def _serve(self, turns: Turns, first: _Hop[Any]) -> None:
+        """In a simulated run: answer a thread's calls, one after the other, until none follows at once."""
+        hop: _Hop[Any] | None = first
+        while hop is not None and await hop.work():
+            try:
+                if hop.is_plain:
+                    await turns.let_others_go()
+            finally:  # cancelled or not, the thread has its answer
+                self._is_handing_over = True
+                turns.hand_over(hop.thread, hop.settled.set)
+                self._is_handing_over = False
+                hop, self._next = self._next, None
 
     def _give_up(self, hop: _Hop[R]) -> None:
         """In the thread, which was interrupted: returns when the loop has finished with this hop."""
@@ -136,8 +169,7 @@ class Bridge:
         hop.settled.wait()
 
     def _forget(self, hop: _Hop[R]) -> None:
-        with self._lock:
-            self._under_way.pop(hop, None)
+        self._under_way.pop(hop, None)  # one step, which needs no lock
 
     def _refuse_loop_thread(self) -> None:
         try:
@@ -154,17 +186,37 @@ class Bridge:
 class _Hop(Generic[R]):
     """One call from a thread: a latch that the thread waits for, and what came of it."""
 
+    __slots__ = (
+        "_error",
+        "_func",
+        "_is_given_up",
+        "_is_settled",
+        "_result",
+        "_scope",
+        "_undo",
+        "_wake",
+        "is_over",
+        "is_plain",
+        "settled",
+        "thread",
+    )
+
     def __init__(
         self,
-        func: Callable[[], Awaitable[R]],
+        func: Callable[[], Awaitable[R] | R],
         undo: Callable[[R], None] | None,
-        wake: Callable[[Latch], None],
+        wake: Callable[[_Hop[R]], None],
+        *,
+        is_plain: bool = False,
     ) -> None:
         self._func = func
         self._undo = undo
         self._wake = wake
         self._scope: anyio.CancelScope | None = None  # made on the loop: it cannot be made elsewhere
         self._is_given_up = False
+        self.thread = threading.current_thread()
+        self.is_plain = is_plain
+        """Nothing is awaited in it."""
         self.settled = Latch()
         self._is_settled = False
         """On the loop: the thread is woken, or about to be."""
@@ -174,21 +226,27 @@ class _Hop(Generic[R]):
         self._error: BaseException | None = None
 
     async def run(self) -> None:
-        """On the loop."""
+        """On the loop, as a task of its own: do it and wake the thread."""
         if self._is_given_up:
             return
         try:
             with anyio.CancelScope() as self._scope:
-                result = await self._func()
-                self._settle_result(result)
-        except Exception as error:
-            self.settle_error(error)
-        except BaseException as error:  # AgentStopped belongs to the thread, not to the loop
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
-                raise
-            self.settle_error(error)
+                if await self.work():
+                    self._wake(self)
         finally:
             self.settle_error(HostClosed("the call was cancelled: its agent has ended"))
+
+    async def work(self) -> bool:
+        """On the loop: do it. Tells whether the call is settled by that, and the thread to be woken."""
+        try:
+            made = self._func()
+            result = cast("R", made) if self.is_plain else await cast("Awaitable[R]", made)
+        except BaseException as error:  # AgentStopped too belongs to the thread, not to the loop
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                self.settle_error(HostClosed("the call was cancelled: its agent has ended"))
+                raise
+            return self._keep_error(error)
+        return self._keep_result(result)
 
     def wait(self) -> R:
         """In the thread."""
@@ -211,20 +269,23 @@ class _Hop(Generic[R]):
 
     def settle_error(self, error: BaseException) -> None:
         """On the loop. The first settling counts."""
-        if not self._is_settled:
-            self._error = error
-            self._settle()
+        if self._keep_error(error):
+            self._wake(self)
 
-    def _settle_result(self, result: R) -> None:
+    def _keep_error(self, error: BaseException) -> bool:
+        if self._is_settled:
+            return False
+        self._error = error
+        self._is_settled = True
+        return True
+
+    def _keep_result(self, result: R) -> bool:
         if self._is_given_up or self._is_settled:  # it came all the same, and nobody waits for it
             self._take_back(result)
-        else:
-            self._result = result
-            self._settle()
-
-    def _settle(self) -> None:
+            return False
+        self._result = result
         self._is_settled = True
-        self._wake(self.settled)
+        return True
 
     def _take_back(self, result: R) -> None:
         if self._undo is not None:

@@ -85,6 +85,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """In the order of chance."""
         return items if self._random is None else self._random.sample(items, len(items))
 
+    @property
+    def has_ready(self) -> bool:
+        """Whether anything but the current callback can run at this instant."""
+        due = self._virtual_now + self._clock_resolution
+        return bool(self._ready) or (bool(self._scheduled) and self._scheduled[0].when() <= due)
+
     # -- the clock ---------------------------------------------------------------------------------
 
     def time(self) -> float:
@@ -196,6 +202,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     _ready: Any
     _scheduled: list[asyncio.TimerHandle]
 
+    def _check_thread(self) -> None:
+        if threading.current_thread() is not self.turns.running:  # else this thread stands still for it
+            super()._check_thread()  # type: ignore[misc]
+
     def _check_closed(self) -> None:
         super()._check_closed()  # type: ignore[misc]
 
@@ -287,7 +297,8 @@ class _Selector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
-            return self._real.select(0)
+            # what threads have put among the callbacks is seen without a look at the pipe that they write to
+            return self._real.select(0) if self._owners else []
         return self._loop.idle(timeout)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -317,15 +328,18 @@ class Turns:
     """The threads of sync agents take turns with the loop's thread: one of all runs.
 
     A thread gets its turn when its host call is answered, and gives it back with its next one, or its end. In
-    between the loop's thread stands still.
+    between the loop's thread stands still. A call that waits for nothing keeps the turn where nobody else
+    could go on.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
         self._threads: set[threading.Thread] = set()
         self._lost: set[threading.Thread] = set()
         """Those that nobody waits for any more: they run beside the loop, as in real time."""
         self._is_interrupted = False
+        self._stayed = False
+        """The thread that has the turn has made a host call without giving it back."""
         self._giving = threading.Lock()
         self._back = threading.Lock()
         self._back.acquire()
@@ -337,23 +351,50 @@ class Turns:
         """Whether it takes part."""
         return thread in self._threads
 
-    def may_call(self, thread: threading.Thread) -> bool:
-        """Whether a thread may make a host call."""
-        return thread is self.running or thread in self._lost
+    def is_lost(self, thread: threading.Thread) -> bool:
+        """Whether nobody waits for it any more."""
+        return thread in self._lost
 
     def hand_over_soon(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
         """On the loop: `hand_over`, among what is ready then."""
-        if thread in self._lost:
-            wake()
-        else:
-            self._loop.call_soon(self.hand_over, thread, wake)
+        self._loop.call_soon(self.hand_over, thread, wake)
+
+    def in_place(self, func: Callable[[], T]) -> list[T]:
+        """In the thread that has the turn: its result, where the loop would do nothing else before it.
+
+        The loop stands still meanwhile, so this thread can do its work. Gives nothing where somebody else is
+        ready, who may come first: then the turn is to be given back.
+        """
+        with self._giving:  # nobody decides now that this thread is waited for no more
+            if (
+                self._lost  # nothing waits for anything any more
+                or self._loop.has_ready
+                or threading.current_thread() is not self.running
+                or events._get_running_loop() is not None  # within such a call already
+            ):
+                return []
+            self._stayed = True
+            events._set_running_loop(self._loop)
+            try:
+                return [func()]
+            finally:
+                events._set_running_loop(None)
+
+    async def let_others_go(self) -> None:
+        """Let those run first that are ready, if there are any."""
+        if self._loop.has_ready:
+            await asyncio.sleep(0)
 
     def hand_over(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
         """On the loop: let a thread run until it gives the turn back; then do what it came for."""
+        if thread in self._lost:
+            wake()
+            return
         self._threads.add(thread)
         self.running = thread
+        self._stayed = False
         wake()
-        if not self._back.acquire(timeout=BLOCKED_SECS) and not self._wait_long(thread):
+        if not self._back.acquire(True, BLOCKED_SECS) and not self._wait_long(thread):
             self.running = None
             return
         self.running = None
@@ -390,8 +431,9 @@ class Turns:
     def _warn_of(self, thread: threading.Thread) -> None:
         where = own_line(stack_of_thread(thread))
         _log.warning(
-            "%s has made no host call for %g s of real time, and the simulation waits for it%s",
+            "%s has %s for %g s of real time, and the simulation waits for it%s",
             thread.name,
+            "waited in no host call" if self._stayed else "made no host call",
             BLOCKED_SECS,
             where and f"; it stands at {where}",
         )

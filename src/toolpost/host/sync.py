@@ -56,11 +56,10 @@ class _Derived(Generic[A]):
         @functools.wraps(method)
         def sync(self: _Derived[B], /, *args: P.args, **kwargs: P.kwargs) -> R:
             behind = self._behind
-
-            async def called() -> R:
-                return method(behind, *args, **kwargs)
-
-            return self._bridge.cross(called, None if undo is None else functools.partial(undo, behind))
+            return self._bridge.call(
+                lambda: method(behind, *args, **kwargs),
+                None if undo is None else functools.partial(undo, behind),
+            )
 
         return sync
 
@@ -95,7 +94,7 @@ class SyncToolings(_Derived[Toolings]):
     """The toolings that this agent can use, by name."""
 
     def get(self, name: str) -> SyncTooling:
-        return SyncTooling(self._bridge.call(self._behind.get, name), self._bridge)
+        return SyncTooling(self._bridge.call(lambda: self._behind.get(name)), self._bridge)
 
     get.__doc__ = Toolings.get.__doc__  # not `wraps`: it would give the type of the async one too
 

@@ -10,6 +10,10 @@ import msgspec
 from toolpost.testing.result import Result
 
 
+_TOLD_SECS = 0.05
+"""Less simulated time is not worth telling."""
+
+
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """The sum of some results."""
 
@@ -53,7 +57,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing run"
 
     @property
-    def took(self) -> str:
-        """How long it took, in words."""
-        took = f"in {self.seconds:.1f} s"
-        return f"{self.simulated_secs:.1f} s simulated {took}" if self.simulated_secs else took
+    def with_time(self) -> str:
+        """The counts, and how long it took."""
+        simulated = f", {self.simulated_secs:.1f} s simulated" if self.simulated_secs >= _TOLD_SECS else ""
+        return f"{self}{simulated} in {self.seconds:.1f} s"
