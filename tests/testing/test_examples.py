@@ -1,6 +1,7 @@
 """The tests of agents in examples/ pass where they should, and fail with the report that lies beside them.
 
-UPDATE_REPORTS=1 in the environment writes the reports anew.
+UPDATE_REPORTS=1 in the environment writes the reports anew; TOOLPOST_SOAK=10 runs those that pass ten times as
+often (`make soak`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from toolpost.testing.seeds import run_seeds
 
 TESTING, FAILING = Path("examples/testing"), Path("examples/failing")
 UPDATE = os.environ.get("UPDATE_REPORTS") == "1"
-TIMES = 20
+TIMES = 20 * int(os.environ.get("TOOLPOST_SOAK", "1"))
 """How often each example is run to see that it is not by luck that it passes."""
 
 

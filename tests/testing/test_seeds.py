@@ -26,11 +26,10 @@ def run(host):
     shop = host.tooling.get("shop")
     shop.call_tool("price")
     shop.call_tool("price")
-    return ", ".join(host.recv().event.value for _ in range(2))
+    fruits = [host.recv().event.value for _ in range(2)]
+    return ", ".join(fruits)
 """
-SORTS = TRUSTS.replace(
-    "host.recv().event.value for _ in range(2)", "sorted(host.recv().event.value for _ in range(2))"
-)
+SORTS = TRUSTS.replace("join(fruits)", "join(sorted(fruits))")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import msgspec
 
 from toolpost.testing.result import Result
 
-
 _TOLD_SECS = 0.05
 """Less simulated time is not worth telling."""
 
