@@ -33,15 +33,26 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize(
     "file",
-    sorted(
-        each
-        for each in [*ROOT.glob("examples/**/*.toml"), *ROOT.glob("docs/**/*.toml")]
-        if not each.name.endswith(SUFFIX)  # tests have tables of their own
-    ),
+    sorted([*ROOT.glob("examples/**/*.toml"), *ROOT.glob("docs/**/*.toml")]),
     ids=lambda file: str(file.relative_to(ROOT)),
 )
 def test_every_config_of_the_repository_fits(file: Path) -> None:
-    assert problems(tomli.loads(file.read_text())) == []
+    is_case = file.name.endswith(SUFFIX)
+
+    assert problems(tomli.loads(file.read_text()), config_schema(is_case=is_case)) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        ({"test": {"timeout": 1}}, "$.test"),
+        ({"test": {"clock": "fast"}}, "$.test.clock"),
+        ({"assertions": {"a": {"event": []}}}, "$.assertions.a"),
+        ({"tooling": {"a": {"kind": "mock", "tool_call": []}}}, "$.tooling.a"),
+    ],
+)
+def test_what_the_walk_refuses_in_a_test_file_is_marked(document: Any, where: str) -> None:
+    assert problems(document, config_schema(is_case=True)) == [where]
 
 
 @pytest.mark.parametrize(

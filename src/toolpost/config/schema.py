@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from toolpost.config.model import AgentTable, Tunables
+from toolpost.config.model import AgentAssertions, AgentTable, CaseSettings, Tunables
 from toolpost.model import JsonObject
 from toolpost.secret import Secret
 from toolpost.tooling.registry import Kind, find_kind, kind_names
@@ -21,32 +21,42 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 _REF = "#/definitions/{name}"
 
 
-def config_schema(kinds: Iterable[Kind] | None = None) -> JsonObject:
+def config_schema(kinds: Iterable[Kind] | None = None, *, is_case: bool = False) -> JsonObject:
     """The schema of `toolpost.toml`.
 
     Args:
         kinds: The kinds that `kind` may name; None is every built-in, registered and installed one.
+        is_case: That of a test file: it has tables of its own, and what it extends may bring the keys that a
+            table needs.
     """
     known = sorted(_every_kind() if kinds is None else kinds, key=lambda kind: kind.name)
-    structs = [Tunables, AgentTable, *(kind.params for kind in known if kind.params is not None)]
+    structs: list[type[msgspec.Struct]] = [
+        Tunables,
+        AgentTable,
+        *([CaseSettings, AgentAssertions] if is_case else []),
+    ]
+    structs += [kind.params for kind in known if kind.params is not None]
     _, definitions = msgspec.json.schema_components(structs, schema_hook=_foreign, ref_template=_REF)
     for struct in structs:
         _mark_transports(definitions[struct.__name__], struct)
-    definitions[AgentTable.__name__]["oneOf"] = [{"required": ["script"]}, {"required": ["entry"]}]
+    if is_case:
+        _require_nothing(definitions, structs)
+    else:
+        definitions[AgentTable.__name__]["oneOf"] = [{"required": ["script"]}, {"required": ["entry"]}]
     for definition in definitions.values():
         definition["properties"] = {
             key: _without_null(each) for key, each in definition.get("properties", {}).items()
         }
     return {
         "$schema": DRAFT,
-        "title": "toolpost configuration",
+        "title": "toolpost test" if is_case else "toolpost configuration",
         "type": "object",
         "additionalProperties": False,
         "properties": {
             "tooling": {
                 "description": "The tool servers, by name.",
                 "type": "object",
-                "additionalProperties": _tooling(known, definitions),
+                "additionalProperties": _tooling(known, definitions, required=[] if is_case else ["kind"]),
             },
             "agents": {
                 "description": "The programs that use toolings, by name.",
@@ -54,21 +64,39 @@ def config_schema(kinds: Iterable[Kind] | None = None) -> JsonObject:
                 "additionalProperties": {"$ref": _REF.format(name=AgentTable.__name__)},
             },
             "tunables": {"$ref": _REF.format(name=Tunables.__name__)},
+            **(_CASE_TABLES if is_case else {}),
         },
         "definitions": definitions,
     }
 
 
-def schema_text() -> str:
+_CASE_TABLES: JsonObject = {
+    "test": {"$ref": _REF.format(name=CaseSettings.__name__)},
+    "assertions": {
+        "description": "What is expected of the agents, by name.",
+        "type": "object",
+        "additionalProperties": {"$ref": _REF.format(name=AgentAssertions.__name__)},
+    },
+}
+
+
+def schema_text(*, is_case: bool = False) -> str:
     """The schema as a JSON document."""
-    return json.dumps(config_schema(), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(config_schema(is_case=is_case), ensure_ascii=False, indent=2) + "\n"
+
+
+def _require_nothing(definitions: dict[str, Any], structs: Iterable[type[msgspec.Struct]]) -> None:
+    """Let the tables of a file have any part of their keys. Tables inside them are whole: lists replace."""
+    for struct in structs:
+        definitions[struct.__name__].pop("required", None)
+        definitions[struct.__name__].pop("allOf", None)
 
 
 def _every_kind() -> list[Kind]:
     return [kind for name in kind_names() if (kind := find_kind(name)) is not None]
 
 
-def _tooling(kinds: list[Kind], definitions: dict[str, Any]) -> JsonObject:
+def _tooling(kinds: list[Kind], definitions: dict[str, Any], *, required: list[str]) -> JsonObject:
     """One table `[tooling.x]`: which keys it may have depends on its kind."""
     choose = {"type": "string", "enum": [kind.name for kind in kinds], "description": "Its implementation."}
     cases: list[JsonObject] = []
@@ -79,7 +107,7 @@ def _tooling(kinds: list[Kind], definitions: dict[str, Any]) -> JsonObject:
             definition["properties"] = {"kind": choose, **definition["properties"]}
             then = {"$ref": _REF.format(name=kind.params.__name__)}
             cases.append(_case("kind", kind.name, then))
-    return {"type": "object", "required": ["kind"], "properties": {"kind": choose}, "allOf": cases}
+    return {"type": "object", "required": required, "properties": {"kind": choose}, "allOf": cases}
 
 
 def _case(key: str, value: str, then: JsonObject) -> JsonObject:
