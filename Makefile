@@ -43,6 +43,15 @@ test: $(READY) servers ## set up, and run the tests
 coverage: $(READY) servers ## the tests again, with the lines and branches they miss
 	@$(BIN)/python -m pytest --cov
 
+# At once, so that the threads of both are moved among busy cores.
+SOAK ?= 10
+SOAKED := TOOLPOST_SOAK=$(SOAK) $(BIN)/python -m pytest --quiet --timeout=0
+
+.PHONY: soak
+soak: $(READY) ## the simulated runs of the tests SOAK=10 times as often
+	@$(SOAKED) tests/host/test_simulated_runs.py & runs=$$!; \
+		$(SOAKED) tests/testing/test_examples.py; examples=$$?; wait $$runs && exit $$examples
+
 .PHONY: check
 check: $(READY) ## format, lint, types and the order of the rooms
 	@$(BIN)/ruff format --check --quiet --output-format=concise . || { echo "not formatted; run: make fix" >&2; exit 1; }
@@ -56,8 +65,10 @@ fix: $(READY) ## format, and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --output-format=concise --fix .
 
 .PHONY: bench
-bench: $(READY) ## measure what gates cost
+bench: $(READY) ## measure what gates and simulated runs cost
 	@$(BIN)/python bench/gates.py
+	@echo
+	@$(BIN)/python bench/simulation.py
 
 # The variable hides a note of the theme: it is maintained until May 2027, its successor is Zensical.
 .PHONY: docs

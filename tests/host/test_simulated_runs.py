@@ -728,3 +728,44 @@ def test_a_run_keeps_every_promise_and_is_the_same_each_time(plan: Plan) -> None
     run.check()
 
     assert Run(plan, config).play() == trace, "one seed, two traces"
+
+
+# -- calls that wait for nothing -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sync_agent_that_asks_again_and_again_lets_others_go_on(seed: int) -> None:
+    asked: list[str] = []
+
+    def asks(host: toolpost.SyncHost) -> None:
+        while "done" not in asked:
+            host.try_recv()
+            asked.append("asks")
+
+    async def acts(host: toolpost.Host) -> None:
+        for _ in range(5):
+            await host.sleep(0)
+        asked.append("done")
+
+    config = load_config({"tooling": {"mcp": {"kind": "mock"}}})
+    outcomes = toolpost.run(config, agents={"asks": asks, "acts": acts}, simulate=True, seed=seed)
+
+    assert {str(outcome) for outcome in outcomes.values()} == {"completed"}
+
+
+def test_what_a_sync_agent_asks_in_passing_is_done_in_debug_mode_too() -> None:
+    def agent(host: toolpost.SyncHost) -> str:
+        mcp = host.tooling.get("mcp")
+        first = mcp.call_tool("echo")
+        mcp.call_tool("echo")
+        host.sleep(1)
+        assert host.try_recv() is not None  # opens the gate that a task waits for
+        assert not mcp.is_open(first)
+        return getattr(host.recv().event, "value", "")
+
+    steps = [{"name": "echo", "result": "1"}, {"name": "echo", "result": "2", "after": {"kind": "inbound"}}]
+    config = load_config({"tooling": {"mcp": {"kind": "mock", "tool_calls": steps}}})
+    with asyncio.Runner(loop_factory=SimulatedLoop, debug=True) as runner:
+        report = runner.run(toolpost.run_async(config, agents={"agent": agent}))
+
+    assert str(report.outcomes["agent"]) == "exited: 2"

@@ -1,7 +1,7 @@
 """The tests of agents in examples/ pass where they should, and fail with the report that lies beside them.
 
-UPDATE_REPORTS=1 in the environment writes the reports anew; TOOLPOST_SOAK=10 runs those that pass ten times as
-often (`make soak`).
+UPDATE_REPORTS=1 in the environment writes the reports anew; TOOLPOST_SOAK=10 runs those that pass ten times
+as often (`make soak`).
 """
 
 from __future__ import annotations

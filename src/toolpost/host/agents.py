@@ -292,7 +292,7 @@ class AgentRun:
                 outcome = self._failed(error)
             finally:
                 if turns is not None:
-                    turns.give_back(finished.set)
+                    turns.leave(finished.set)
                 else:
                     with suppress(RuntimeError):  # left behind, and the loop has closed since
                         loop.call_soon_threadsafe(finished.set)

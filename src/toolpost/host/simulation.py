@@ -156,7 +156,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             return "a process", actor
         for actor in self._virtual_selector.owners():
             return "a socket or a pipe", actor
-        if threading.active_count() > len(self._own_threads):  # cheap, and true where none has ended
+        # cheap, and true where none of our own has ended
+        if threading.active_count() > len(self._own_threads) + self.turns.under_way:
             for thread in threading.enumerate():
                 if not self._is_own(thread):
                     return f"the thread {thread.name!r}", ()
@@ -337,6 +338,7 @@ class Turns:
         self._threads: set[threading.Thread] = set()
         self._lost: set[threading.Thread] = set()
         """Those that nobody waits for any more: they run beside the loop, as in real time."""
+        self._ended = 0
         self._is_interrupted = False
         self._stayed = False
         """The thread that has the turn has made a host call without giving it back."""
@@ -346,6 +348,11 @@ class Turns:
         self._then: Callable[[], None] | None = None
         self.running: threading.Thread | None = None
         """The agent's thread that has the turn."""
+
+    @property
+    def under_way(self) -> int:
+        """How many threads take part that have not come to their end."""
+        return len(self._threads) - self._ended
 
     def has(self, thread: threading.Thread) -> bool:
         """Whether it takes part."""
@@ -427,6 +434,11 @@ class Turns:
                 return
         with suppress(RuntimeError):  # the loop has closed since
             self._loop.call_soon_threadsafe(then)
+
+    def leave(self, then: Callable[[], None]) -> None:
+        """As `give_back`, and never to have a turn again."""
+        self._ended += 1
+        self.give_back(then)
 
     def _warn_of(self, thread: threading.Thread) -> None:
         where = own_line(stack_of_thread(thread))
