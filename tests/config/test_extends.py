@@ -138,3 +138,21 @@ def test_what_cannot_be_extended_is_told_with_the_file_that_names_it(
 
     assert line.startswith(f"{path}: test.extends: ")
     assert problem in line
+
+
+def test_the_environments_layer_reaches_real_toolings_and_no_double(base: Path, tmp_path: Path) -> None:
+    path = case(tmp_path, '[tooling.double]\nkind = "mock"\n')
+    environ = {
+        "TOOLPOST__TOOLING__WEB__ENV__TOKEN": "secret of web",
+        "TOOLPOST__TOOLING__DOUBLE__ENV__TOKEN": "meant for the server that it stands for",
+        "TOOLPOST__TOOLING__DOUBLE__DELAY_MS": "99",
+        "TOOLPOST__TOOLING__ELSEWHERE__CWD": "of another config",
+        "TOOLPOST__TUNABLES__INBOX_BOUND": "1",
+        "TOOLPOST__AGENTS__OTHER__SCRIPT": "x.py",
+    }
+
+    config = load_case_config(path, check_assertions=lambda _: iter(()), environ=environ).config
+
+    assert config.tooling["web"].params.env["TOKEN"].expose() == "secret of web"
+    assert config.tooling["double"].params == MockParams()
+    assert config.tunables.inbox_bound == 5

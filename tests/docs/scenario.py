@@ -47,7 +47,6 @@ _NOT_RUN = ("pip install ", "npm install ")
 """It would ask the network, and what it installs is there."""
 _MEMORY = "TOOLPOST__TOOLING__MEMORY__ENV__MEMORY_FILE_PATH"
 """Where the server of the README keeps its graph."""
-_TESTS = ("toolpost test", "pytest ")
 
 
 @dataclass(frozen=True)
@@ -234,18 +233,13 @@ class Reader:
                 shown = self._in_terminal(command, told)
         return f"$ {command}\n{shown.replace(str(self._root), HOME)}"
 
-    def _variables_for(self, command: str) -> dict[str, str]:
-        """The environment; in tests a mock stands for the server, and has no key `env`."""
-        is_test = command.startswith(_TESTS)
-        return {name: value for name, value in self._variables.items() if not (is_test and name == _MEMORY)}
-
     def _in_terminal(self, command: str, told: str) -> str:
         """Run it in a pseudo-terminal."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=self._folder,
-            env=self._variables_for(command) | {"PWD": str(self._folder)},
+            env=self._variables | {"PWD": str(self._folder)},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -297,7 +291,9 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
 
 
 _VARYING = [
-    (re.compile(r"^(PASS|FAIL) (.*) \(\d+\.\d+ s\)$", re.MULTILINE), r"\1 \2"),  # shown where it took long
+    # shown where it took long
+    (re.compile(r"^(PASS|FAIL) (.*) \(\d+\.\d+ s\)$", re.MULTILINE), r"\1 \2"),
+    (re.compile(r"^(PASS|FAIL) (.* \(\d+ seeds), \d+\.\d+ s\)$", re.MULTILINE), r"\1 \2)"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uuid>"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"), "<time>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(ms|s)\b"), r"<n> \1"),

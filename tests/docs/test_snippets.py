@@ -33,6 +33,7 @@ def followed(
         }
 
 
+@pytest.mark.timeout(400)  # three pages at once, some with dozens of commands
 @pytest.mark.needs_node
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
 def test_doing_what_a_page_says_shows_what_it_says(

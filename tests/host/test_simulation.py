@@ -374,6 +374,26 @@ def test_a_long_computation_is_waited_for_and_told_of(
     assert f"of {__file__}, in agent: while not told.is_set():" in record.getMessage()
 
 
+def test_an_async_agent_that_holds_up_the_loop_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(simulation, "BLOCKED_SECS", 0.01)
+    told = threading.Event()
+    caplog.handler.addFilter(lambda _record: told.set() or True)
+
+    async def agent(host: Any) -> str:
+        while not told.is_set():
+            pass
+        return str(host.now() - simulation.EPOCH)
+
+    ((outcome,), _) = run(agent)
+
+    assert outcome.text == "0.0"
+    (record,) = caplog.records
+    assert "agent agent0 has let nobody else run for 0.01 s of real time" in record.getMessage()
+    assert f"of {__file__}, in agent: while not told.is_set():" in record.getMessage()
+
+
 def test_an_agent_that_waits_for_the_world_outside_is_warned_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

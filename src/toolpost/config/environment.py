@@ -32,6 +32,25 @@ class Variable:
     keys: list[str]
 
 
+def without_overrides(environ: Mapping[str, str], *, but: Iterable[str]) -> dict[str, str]:
+    """The environment without the variables of the layer, but for those of some toolings.
+
+    So a test is the same whoever runs it, and still gets the token of a real server.
+
+    Args:
+        environ: The environment.
+        but: The names of these toolings.
+    """
+    kept, but = dict[str, str](), list(but)
+    for name, value in environ.items():
+        if name.upper().startswith(PREFIX):
+            top, *keys = name[len(PREFIX) :].split("__")
+            if folded(top) != "tooling" or not keys or not match(keys[0], but):
+                continue
+        kept[name] = value
+    return kept
+
+
 class _LeadsNowhere(Exception):
     """Says why."""
 

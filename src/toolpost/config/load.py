@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 from toolpost.config.agents import read_agent
-from toolpost.config.environment import Layer
+from toolpost.config.environment import Layer, without_overrides
 from toolpost.config.extends import with_base
 from toolpost.config.model import AgentAssertions, AgentTable, CaseConfig, CaseSettings, Config, Tunables
 from toolpost.config.problems import Path, Problems, nearest
@@ -60,12 +60,14 @@ def load_config_with(
 ) -> Config:
     """A configuration in which these tables `[tooling.<name>]` stand in place of those of their names.
 
-    What is replaced is not looked at: a variable that it names need not be set.
+    What is replaced is not looked at: a variable that it names need not be set. Of the environment's layer
+    only real toolings are reached.
 
     Raises:
         ConfigError: With every problem found.
     """
-    loaded = _load(with_toolings(read(), tooling), environ, Kinds.of(kinds), _Loading.run)
+    known, raw = Kinds.of(kinds), with_toolings(read(), tooling)
+    loaded = _load(raw, _environ_of_test(environ, raw, known), known, _Loading.run)
     if isinstance(loaded, list):
         raise ConfigError(loaded)
     return loaded
@@ -80,12 +82,15 @@ def load_case_config(
 ) -> CaseConfig:
     """A test file: as `load_config`, with its tables `[test]` and `[assertions]`, on top of what it extends.
 
+    Of the environment's layer only real toolings are reached.
+
     Raises:
         ConfigError: With every problem found, those of `check_assertions` too.
     """
     known = Kinds.of(kinds)
+    raw = with_base(read_source(source), known)
     loaded = _load(
-        with_base(read_source(source), known), environ, known, lambda each: each.run_case(check_assertions)
+        raw, _environ_of_test(environ, raw, known), known, lambda each: each.run_case(check_assertions)
     )
     if isinstance(loaded, list):
         raise ConfigError(loaded)
@@ -93,6 +98,13 @@ def load_case_config(
 
 
 T = TypeVar("T")
+
+
+def _environ_of_test(environ: Mapping[str, str], raw: Raw, kinds: Kinds) -> Mapping[str, str]:
+    """A test is the same whoever runs it: variables that are meant for real servers reach no double."""
+    toolings: Any = raw.table.get("tooling")
+    tables = cast("dict[str, Any]", toolings) if isinstance(toolings, dict) else {}
+    return without_overrides(environ, but=[name for name, each in tables.items() if kinds.is_real(each)])
 
 
 def _load(raw: Raw, environ: Mapping[str, str], kinds: Kinds, run: Callable[[_Loading], T]) -> T | list[str]:

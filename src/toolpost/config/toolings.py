@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from toolpost.config.model import ToolingConfig
 from toolpost.config.problems import Path, folded, nearest
@@ -39,6 +39,15 @@ class Kinds:
         except Exception:  # told of by `read_tooling`
             return None
         return kind and (kind.params or dict[str, Any])
+
+    def is_real(self, table: object) -> bool:
+        """Whether a tooling's table names a kind that cannot be simulated."""
+        name = cast("dict[str, Any]", table).get("kind") if isinstance(table, dict) else None
+        try:
+            kind = self.find(name) if isinstance(name, str) else None
+        except Exception:  # told of by `read_tooling`
+            return False
+        return kind is not None and not kind.is_simulated
 
 
 def read_tooling(name: str, raw: object, *, walk: Walk, kinds: Kinds) -> Any:

@@ -65,6 +65,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._processes: list[tuple[asyncio.SubprocessTransport, tuple[str, ...]]] = []
         self._own_threads = set(threading.enumerate())
         self._warned = False
+        self.turns_of_loop = 0
+        """How often the loop has gone round."""
         self._random = random.Random(seed) if seed else None
         self._ids = random.Random(f"ids of {seed}")
         self._virtual_selector = _Selector(self)
@@ -90,6 +92,16 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """Whether anything but the current callback can run at this instant."""
         due = self._virtual_now + self._clock_resolution
         return bool(self._ready) or (bool(self._scheduled) and self._scheduled[0].when() <= due)
+
+    def run_forever(self) -> None:
+        pulse = _Pulse(self)
+        self._own_threads.add(pulse)
+        pulse.start()
+        try:
+            super().run_forever()
+        finally:
+            pulse.stop()
+            self._own_threads.discard(pulse)
 
     # -- the clock ---------------------------------------------------------------------------------
 
@@ -156,8 +168,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             return "a process", actor
         for actor in self._virtual_selector.owners():
             return "a socket or a pipe", actor
-        # cheap, and true where none of our own has ended
-        if threading.active_count() > len(self._own_threads) + self.turns.under_way:
+        ours = self.turns.under_way + sum(thread.is_alive() for thread in self._own_threads)
+        if threading.active_count() > ours:  # counted first: agents may have thousands
             for thread in threading.enumerate():
                 if not self._is_own(thread):
                     return f"the thread {thread.name!r}", ()
@@ -209,6 +221,39 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def _check_closed(self) -> None:
         super()._check_closed()  # type: ignore[misc]
+
+
+class _Pulse(threading.Thread):
+    """Warns, once, where a callback holds up the loop: an async agent that computes, or blocks."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        super().__init__(name="toolpost pulse", daemon=True)
+        self._loop = loop
+        self._held = threading.current_thread()
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        before = -1
+        while not self._is_over.wait(BLOCKED_SECS):
+            now = self._loop.turns_of_loop
+            if now == before and self._loop.turns.running is None:  # else its thread is told of there
+                self._warn()
+                return
+            before = now
+
+    def stop(self) -> None:
+        """The loop has stopped."""
+        self._is_over.set()
+
+    def _warn(self) -> None:
+        task = asyncio.current_task(self._loop)
+        where = own_line(stack_of_thread(self._held))
+        _log.warning(
+            "%s has let nobody else run for %g s of real time, and the simulation waits for it%s",
+            "a callback" if task is None else task.get_name(),
+            BLOCKED_SECS,
+            where and f"; it stands at {where}",
+        )
 
 
 class _Timer(events.TimerHandle):
@@ -297,6 +342,7 @@ class _Selector(selectors.BaseSelector):
         yield from self._owners.values()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._loop.turns_of_loop += 1
         if timeout is not None and timeout <= 0:
             # what threads have put among the callbacks is seen without a look at the pipe that they write to
             return self._real.select(0) if self._owners else []
