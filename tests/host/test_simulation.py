@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -179,6 +180,41 @@ def test_once_it_is_back_time_jumps_again(way: str) -> None:
     simulate(main)
 
 
+def test_a_pool_from_before_the_run_is_foreign_while_it_works_and_only_then() -> None:
+    pool = ThreadPoolExecutor(1)
+    pool.submit(int).result()
+
+    async def main() -> float:
+        async with asyncio.timeout(3600):
+            await asyncio.wrap_future(pool.submit(threading.Event().wait, 0.05))
+        after = now()
+        await asyncio.sleep(10**6)
+        return after
+
+    with pool:
+        assert simulate(main) < 3600
+
+
+def test_callbacks_from_other_threads_are_not_lost_under_any_seed() -> None:
+    async def main() -> int:
+        loop, came = asyncio.get_running_loop(), list[int]()
+
+        def send() -> None:
+            for number in range(500):
+                loop.call_soon_threadsafe(came.append, number)
+
+        await asyncio.gather(*(asyncio.to_thread(send) for _ in range(3)))
+        await asyncio.sleep(1)
+        return len(came)
+
+    assert [simulate(main, seed) for seed in range(4)] == [1500] * 4
+
+
+def test_what_is_due_in_centuries_is_not_waited_for() -> None:
+    with pytest.raises(Stalled):
+        simulate(lambda: asyncio.sleep(sys.maxsize))
+
+
 def test_a_process_is_waited_for() -> None:
     async def main() -> float:
         async with asyncio.timeout(3600):
@@ -308,6 +344,57 @@ def test_a_thread_that_an_agent_starts_may_not_call_the_host() -> None:
 
     assert outcome.text is not None
     assert "thread 'helper' called a host in a simulated run" in outcome.text
+
+
+async def polls(host: Any) -> str:
+    await host.tooling.get("mcp").call_tool("echo")
+    while (envelope := host.try_recv()) is None:  # noqa: ASYNC110  it is what this is about
+        await asyncio.sleep(0)
+    return envelope.event.value
+
+
+def polls_by_sleeping(host: Any) -> str:
+    host.tooling.get("mcp").call_tool("echo")
+    while (envelope := host.try_recv()) is None:
+        host.sleep(0)
+    return envelope.event.value
+
+
+def polls_in_place(host: Any) -> str:
+    host.tooling.get("mcp").call_tool("echo")
+    while (envelope := host.try_recv()) is None:
+        pass
+    return envelope.event.value
+
+
+@pytest.mark.parametrize("agent", [polls, polls_by_sleeping, polls_in_place])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_time_passes_for_who_polls(agent: Callable[[Any], Any], seed: int) -> None:
+    ((outcome,), _) = run(agent, seed=seed)
+
+    assert outcome.text == "0"
+
+
+def test_the_tasks_of_a_group_are_cancelled_in_one_order() -> None:
+    async def agent(host: Any) -> None:
+        mcp = host.tooling.get("mcp")
+
+        async def child(number: int) -> None:
+            try:
+                await asyncio.sleep(100)
+            finally:
+                await mcp.cancel(str(number))
+
+        async def fails() -> None:
+            await asyncio.sleep(1)
+            raise ValueError
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(5):
+                group.create_task(child(number))
+            group.create_task(fails())
+
+    assert len({tuple(run(agent)[1].json_lines()) for _ in range(20)}) == 1
 
 
 def test_an_agent_that_raises_hurts_no_other() -> None:

@@ -90,8 +90,9 @@ strikt = true
     ]
 
 
-def test_asserted_needs_something_to_settle(folder: Path) -> None:
-    assert problems(folder, '[assertions.ada]\noutcome = "asserted"\n') == [
+@pytest.mark.parametrize("events", ["", 'events = [{ "$while" = { kind = "call" } }]\n'])
+def test_asserted_needs_something_to_settle(folder: Path, events: str) -> None:
+    assert problems(folder, f'[assertions.ada]\noutcome = "asserted"\n{events}') == [
         'assertions.ada.outcome: "asserted" needs events: the agent is stopped once they are settled'
     ]
 

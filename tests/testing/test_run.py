@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -181,6 +182,31 @@ def test_an_agent_is_stopped_once_its_list_is_settled(
     assert [record.kind for record in trace] == ["call", "outcome"]
 
 
+CRASHES = {
+    "def": """
+        def run(host):
+            host.tooling.get("mcp").call_tool("echo")
+            host.recv()
+            raise ValueError("no luck")
+    """,
+    "async def": """
+        async def run(host):
+            await host.tooling.get("mcp").call_tool("echo")
+            await host.recv()
+            raise ValueError("no luck")
+    """,
+}
+
+
+@pytest.mark.parametrize("keyword", CRASHES)
+def test_an_agent_that_crashes_on_the_event_that_settles_its_list_fails(keyword: str, tmp_path: Path) -> None:
+    assertions = 'outcome = "asserted"\nevents = [{ kind = "inbound", event = "tool-result" }]'
+
+    (line,) = run(case(tmp_path, CRASHES[keyword], assertions)).failures
+
+    assert 'wanted "asserted", found { failed = "ValueError: no luck" }' in line
+
+
 def test_an_agent_that_ends_before_its_list_is_settled_is_not_asserted(tmp_path: Path) -> None:
     assertions = 'outcome = "asserted"\nevents = [{ kind = "call", op = "list_tools" }]'
 
@@ -344,6 +370,30 @@ def test_no_case_sees_what_another_left_in_its_modules(tmp_path: Path) -> None:
     assert [each.status for each in results] == ["passed"] * 3
     assert "counter" not in sys.modules
     assert sys.path == import_path
+
+
+def test_what_is_imported_from_elsewhere_is_forgotten_too(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "counter.py").write_text("count = 0\n")
+    monkeypatch.setattr(sys, "path", [str(elsewhere), *sys.path])
+    path = case(tmp_path, COUNTS, 'outcome = { exited = "1" }')
+
+    assert [run(path).status for _ in range(2)] == ["passed"] * 2
+
+
+def test_a_module_of_another_folder_does_not_stand_in_the_way_of_ones_own(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "counter.py").write_text("count = 100\n")
+    monkeypatch.setattr(sys, "path", [str(elsewhere), *sys.path])
+    theirs = importlib.import_module("counter")
+    (tmp_path / "counter.py").write_text("count = 0\n")
+
+    assert run(case(tmp_path, COUNTS, 'outcome = { exited = "1" }')).status == "passed"
+    assert sys.modules.pop("counter") is theirs
 
 
 def test_a_result_names_every_file_that_the_case_depends_on(tmp_path: Path) -> None:

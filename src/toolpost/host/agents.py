@@ -160,6 +160,8 @@ class AgentRun:
         """By us: what the agent cancels itself is its own doing."""
         self._verdict: Outcome | None = None
         """Its outcome, where the house has decided it."""
+        self._has_failed = False
+        """By itself, and not by being stopped."""
         self._left = asyncio.Event()
         """Set when a task or a thread is left behind."""
         self.done = anyio.Event()
@@ -189,6 +191,8 @@ class AgentRun:
                 outcome = await self._in_task(function, host)
             else:
                 outcome = await self._in_thread(function, sync_host)
+            if self._verdict == ASSERTED and self._has_failed:
+                return outcome  # on the very event that was the last to be expected
             return self._verdict or outcome
         finally:
             self.done.set()
@@ -329,6 +333,7 @@ class AgentRun:
         if stops and len(stops) == len(_leaves(error)):
             error = stops[0]  # a task group whose tasks were all stopped is an agent that was stopped
         else:
+            self._has_failed = True
             told = (type(error), error, own_traceback(error))
             self._context.log.error("agent %r failed", self.name, exc_info=told)
         return Outcome("failed", mask(_description(error)))

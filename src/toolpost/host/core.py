@@ -111,6 +111,9 @@ class Core:
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
         self._simulation = loop if isinstance(loop, SimulatedLoop) else None
+        if self._simulation is not None and self.trace is not None:
+            note_progress = self._simulation.note_progress
+            self.trace.tap(lambda _: note_progress())
         self._epoch = (time.time() if self._simulation is None else EPOCH) - loop.time()
         self._task = asyncio.create_task(self._live(ready), name="toolpost house")
         try:

@@ -16,10 +16,12 @@ time-outs of whoever waits for it.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures.thread
 import heapq
 import math
 import random
 import selectors
+import sys
 import threading
 import time
 import uuid
@@ -35,6 +37,10 @@ from toolpost.secret import get_logger
 
 EPOCH = 1_704_067_200.0
 """What a simulated run's clock shows at its start: 2024-01-01, 00:00 UTC, in seconds since 1970."""
+NEVER_SECS = 1e10
+"""Three hundred years: what is due later is not waited for."""
+SPINS = 1000
+"""After so many rounds at one instant in which nothing was recorded, somebody polls: then time passes."""
 RESOLUTION_SECS = 1e-9
 """Timers that are closer together than this are at one instant."""
 YIELDING = 0.1
@@ -48,6 +54,10 @@ ACTOR: ContextVar[tuple[str, ...]] = ContextVar("toolpost actor", default=())
 """Whose doing the current callback is: an agent's name, and behind it the pump's number; () is the house."""
 
 _log = get_logger("toolpost.simulation")
+_pool_threads: Any = concurrent.futures.thread._threads_queues  # type: ignore[attr-defined]
+"""Every thread of a `ThreadPoolExecutor`, and the queue of its jobs."""
+_OURS = ("toolpost ", "agent ")
+"""How our threads are called: those of other runs in this process too."""
 T = TypeVar("T")
 
 
@@ -65,6 +75,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._processes: list[tuple[asyncio.SubprocessTransport, tuple[str, ...]]] = []
         self._own_threads = set(threading.enumerate())
         self._warned = False
+        self.tasks_made = 0
+        self._spun = 0
+        """Rounds, and calls in place, at this instant since anything was recorded."""
         self.turns_of_loop = 0
         """How often the loop has gone round."""
         self._random = random.Random(seed) if seed else None
@@ -76,6 +89,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         super().__init__(self._virtual_selector)
         if self._random is not None:
             self._ready = _Ready(self._random)
+        self.set_task_factory(cast("Any", _Task))
 
     # -- what a run takes from it ------------------------------------------------------------------
 
@@ -119,7 +133,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._timers += 1
         timer = _Timer(when, callback, args, self, context)
         timer.rank = self._timers if self._random is None else self._random.random()
-        if when != math.inf:  # such a one is never due, and would make time pass for ever
+        if when - self._virtual_now < NEVER_SECS:  # else it is never due, and time would pass for it alone
             heapq.heappush(self._scheduled, timer)
             timer._scheduled = True
         return timer
@@ -134,7 +148,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._warn_of(foreign)
             return self._pass_real_time(timeout)
         if timeout is not None:
-            self._pass(timeout)
+            # asyncio itself waits a day at most
+            due = self._scheduled[0].when() - self._virtual_now if self._scheduled else timeout
+            self._pass(max(timeout, due))
         elif self.on_stall is None or not self._recovers(self.on_stall):
             raise Stalled("nothing is ready and no timer is due: everything waits for something else")
         return []
@@ -150,7 +166,18 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._pass(passed if timeout is None else min(passed, timeout))
         return found
 
+    def note_progress(self) -> None:
+        """Something was recorded: nobody merely polls."""
+        self._spun = 0
+
+    def spin(self) -> None:
+        """One more round at this instant. Somebody who polls would go on for ever: time passes then."""
+        self._spun += 1
+        if self._spun > SPINS and self._scheduled:
+            self._pass(max(0.0, self._scheduled[0].when() - self._virtual_now))
+
     def _pass(self, seconds: float) -> None:
+        self._spun = 0
         self._virtual_now += seconds
         # a timer is due up to this much early: by less than numbers of this size can tell apart, never
         self._clock_resolution = max(RESOLUTION_SECS, 2 * math.ulp(self._virtual_now))
@@ -168,6 +195,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             return "a process", actor
         for actor in self._virtual_selector.owners():
             return "a socket or a pipe", actor
+        for thread, jobs in tuple(_pool_threads.items()):
+            if thread.is_alive() and (jobs.qsize() or _is_busy(thread)):
+                return f"a job in the pool of {thread.name!r}", ()
         ours = self.turns.under_way + sum(thread.is_alive() for thread in self._own_threads)
         if threading.active_count() > ours:  # counted first: agents may have thousands
             for thread in threading.enumerate():
@@ -176,11 +206,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return None
 
     def _is_own(self, thread: threading.Thread) -> bool:
-        if thread in self._own_threads or self.turns.has(thread):
+        if thread in self._own_threads or self.turns.has(thread) or thread in _pool_threads:
             return True
-        pool: Any = getattr(self, "_default_executor", None)  # idle between the jobs that are counted
         idle: Any = getattr(thread, "idle_workers", ())  # anyio's, between its jobs
-        return thread in getattr(pool, "_threads", ()) or thread in idle
+        return thread in idle or thread.name.startswith(_OURS)
 
     def _warn_of(self, foreign: tuple[str, tuple[str, ...]]) -> None:
         if not self._warned:
@@ -223,6 +252,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         super()._check_closed()  # type: ignore[misc]
 
 
+def _is_busy(thread: threading.Thread) -> bool:
+    """Whether a pool's thread is at a job; else it waits for one, in the function of the pool itself."""
+    frame = sys._current_frames().get(thread.ident or 0)  # pyright: ignore[reportPrivateUsage]: the documented way
+    return frame is not None and frame.f_code is not concurrent.futures.thread._worker.__code__  # type: ignore[attr-defined]
+
+
 class _Pulse(threading.Thread):
     """Warns, once, where a callback holds up the loop: an async agent that computes, or blocks."""
 
@@ -242,8 +277,9 @@ class _Pulse(threading.Thread):
             before = now
 
     def stop(self) -> None:
-        """The loop has stopped."""
+        """The loop has stopped. Returns when this thread has gone."""
         self._is_over.set()
+        self.join()
 
     def _warn(self) -> None:
         task = asyncio.current_task(self._loop)
@@ -254,6 +290,20 @@ class _Pulse(threading.Thread):
             BLOCKED_SECS,
             where and f"; it stands at {where}",
         )
+
+
+class _Task(asyncio.Task[Any]):
+    """A task whose hash is its number, so that sets of tasks, as in `TaskGroup`, are the same in each run."""
+
+    def __init__(self, loop: SimulatedLoop, coro: Any, **kwargs: Any) -> None:
+        loop.tasks_made += 1
+        self._number = loop.tasks_made
+        super().__init__(coro, loop=loop, **kwargs)
+
+    __eq__ = object.__eq__
+
+    def __hash__(self) -> int:
+        return self._number
 
 
 class _Timer(events.TimerHandle):
@@ -279,12 +329,17 @@ class _Ready:
         self._queues: dict[Hashable, deque[asyncio.Handle]] = {}
         self._order: list[tuple[float, Hashable]] = []
         """A heap of those that have something ready, by their priorities."""
+        self._came: deque[asyncio.Handle] = deque()
+        """What other threads may have put there; only the loop's own sorts it into the queues."""
         self._priorities: dict[Hashable, float] = {}
         self._last = 1
         """No priority is behind it; those that are drawn are below 1."""
         self._size = 0
 
     def append(self, handle: asyncio.Handle) -> None:
+        self._came.append(handle)
+
+    def _sort_in(self, handle: asyncio.Handle) -> None:
         actor = cast("Any", handle)._context.get(ACTOR, ())
         queue = self._queues.get(actor)
         if queue is None:
@@ -296,6 +351,8 @@ class _Ready:
         self._size += 1
 
     def popleft(self) -> asyncio.Handle:
+        while self._came:
+            self._sort_in(self._came.popleft())
         _, actor = heapq.heappop(self._order)
         queue = self._queues[actor]
         handle = queue.popleft()
@@ -315,12 +372,13 @@ class _Ready:
         self._last = 1
 
     def clear(self) -> None:
+        self._came.clear()
         self._queues.clear()
         self._order.clear()
         self._size = 0
 
     def __len__(self) -> int:
-        return self._size
+        return self._size + len(self._came)
 
 
 class _Selector(selectors.BaseSelector):
@@ -344,6 +402,7 @@ class _Selector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self._loop.turns_of_loop += 1
         if timeout is not None and timeout <= 0:
+            self._loop.spin()
             # what threads have put among the callbacks is seen without a look at the pipe that they write to
             return self._real.select(0) if self._owners else []
         return self._loop.idle(timeout)
@@ -427,6 +486,7 @@ class Turns:
             ):
                 return []
             self._stayed = True
+            self._loop.spin()
             events._set_running_loop(self._loop)
             try:
                 return [func()]

@@ -14,6 +14,8 @@ from typing import Any
 from toolpost.errors import ToolpostError
 
 _PACKAGE = str(Path(__file__).parent.parent)
+_RUNS_AGENTS = str(Path(__file__).with_name("agents.py"))
+"""The file from which agents' code is called, and their scripts are loaded."""
 _STDLIB = sysconfig.get_path("stdlib")
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -42,16 +44,14 @@ def shown(stack: traceback.StackSummary) -> str:
 
 
 def own_part(stack: traceback.StackSummary) -> traceback.StackSummary:
-    """The frames of an agent's code alone: behind ours, up to where it calls into toolpost again."""
+    """The frames of an agent's code alone, from where it is called to where it calls into toolpost again."""
+    starts = [place for place, frame in enumerate(stack) if frame.filename == _RUNS_AGENTS]
     own: list[traceback.FrameSummary] = []
-    inside = False  # of toolpost, once: what stands before it is whoever runs toolpost
-    for frame in stack:
+    for frame in stack[starts[-1] :] if starts else ():
         is_ours = frame.filename.startswith(_PACKAGE)
-        inside = inside or is_ours
-        if not inside or is_ours:
-            if own:
-                break
-        elif own or not _is_machinery(frame.filename):
+        if own and is_ours:
+            break
+        if own or not (is_ours or _is_machinery(frame.filename)):
             own.append(frame)
     return traceback.StackSummary.from_list(own)
 

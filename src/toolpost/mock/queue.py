@@ -54,11 +54,14 @@ def describe(backend: MockBackend, trace: Sequence[TraceEvent], name: str) -> li
         trace: The whole trace of the run; the numbers of records are places in it.
         name: The tooling's name.
     """
+    held = backend.held
     rows = [
         *_calls(backend, name),
         *_left(backend),
-        *(row for placed in backend.held for row in _waiting(placed, trace)),
+        *(row for placed in held[:MAX_LEFT] for row in _waiting(placed, trace)),
     ]
+    if len(held) > MAX_LEFT:
+        rows.append(_Row("", f"… and {len(held) - MAX_LEFT} more wait", ""))
     label = max((len(row.label) for row in rows), default=0)
     subject = max((len(row.subject) for row in rows), default=0)
     return [

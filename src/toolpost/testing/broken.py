@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 from toolpost.secret import mask
-from toolpost.testing.result import Result
+from toolpost.testing.result import Result, as_word
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _LIBRARIES = (str(Path(os.__file__).parent), sys.prefix)
@@ -62,7 +61,7 @@ def raised(case: str, seconds: float, error: BaseException) -> Result:
 
 
 def _report(case: str, lines: Iterable[str]) -> str:
-    return "\n".join([*lines, "", f"again: toolpost test {shlex.quote(case)}"])
+    return "\n".join([*lines, "", f"again: toolpost test {as_word(case)}"])
 
 
 def own_stacks(dump: str) -> list[str]:

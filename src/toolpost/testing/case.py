@@ -59,10 +59,16 @@ def check_assertions(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         if (outcome := keys.get("outcome")) is not None:
             yield from _problem(parse_outcome, outcome, (agent, "outcome"))
         events: Any = keys.get("events")
-        if outcome == "asserted" and not events:
+        if outcome == "asserted" and not _can_settle(events):
             yield (agent, "outcome"), '"asserted" needs events: the agent is stopped once they are settled'
         for index, each in enumerate(cast("list[Any]", events) if isinstance(events, list) else ()):
             yield from _problem(parse_event_item, each, (agent, "events", index))
+
+
+def _can_settle(events: Any) -> bool:
+    """Whether there is one that must happen; a `$while` alone need not."""
+    items = cast("list[Any]", events) if isinstance(events, list) else []
+    return any(not isinstance(each, dict) or "$while" not in each for each in items)
 
 
 def _problem(

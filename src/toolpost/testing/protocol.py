@@ -10,7 +10,7 @@ The standard library's JSON, since it carries lone surrogates: in a file's name,
 
 from __future__ import annotations
 
-import json
+from json import dumps, loads  # now: agents may change what the module has later
 from typing import TypeVar
 
 import msgspec
@@ -65,9 +65,9 @@ Message = TypeVar("Message", bound=msgspec.Struct)
 
 def encoded(message: msgspec.Struct) -> bytes:
     """A message as a line."""
-    return json.dumps(msgspec.to_builtins(message)).encode() + b"\n"
+    return dumps(msgspec.to_builtins(message)).encode() + b"\n"
 
 
 def decoded(line: bytes | str, kind: type[Message]) -> Message:
     """The message of a line."""
-    return msgspec.convert(json.loads(line), kind)
+    return msgspec.convert(loads(line), kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from toolpost.mock.queue import describe, line
 from toolpost.testing.case import Case
 from toolpost.testing.ended import Ended
 from toolpost.testing.excerpt import around, lines_of, places_of
-from toolpost.testing.result import Result
+from toolpost.testing.result import Result, as_word
 from toolpost.trace.events import TraceEvent
 from toolpost.trace.log import Trace
 
@@ -154,7 +153,7 @@ def _report(case: Case, findings: Findings, failures: Sequence[Failure]) -> Iter
         list(_agents(case, findings, told={each.agent for each in failures})),
         around(findings.trace, [place for each in failures for place in each.places]),
         *(describe(mock, findings.own_trace, name) for name, mock in findings.mocks.items()),
-        [f"again: toolpost test {shlex.quote(case.name)}{seed}"],
+        [f"again: toolpost test {as_word(case.name)}{seed}"],
     ]
     for number, section in enumerate(each for each in sections if each):
         if number:

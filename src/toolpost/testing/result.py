@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Literal
 
 import msgspec
@@ -34,3 +35,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute paths of the files that it depends on: the config files, the agents and what they imported."""
     is_stuck: bool = False
     """Something of it could not be stopped and still runs: its process must run no other case."""
+
+
+def as_word(case: str) -> str:
+    """The name of a case as a word of a command line."""
+    return shlex.quote(f"./{case}" if case.startswith("-") else case)
