@@ -54,6 +54,31 @@ def pid_of_worker(supervisor: Supervisor, folder: Path) -> int:
     return int(run(supervisor, write_case(folder, code, name="who")).output)
 
 
+def test_a_secret_that_a_case_prints_is_masked_also_where_its_process_dies(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    code = "import os\ndef run(host):\n    print('the token is very-secret-token')\n    os._exit(3)"
+    case = write_case(tmp_path, code)
+    secret = (
+        '[tooling.web]\nkind = "mcp"\ntransport = "stdio"\ncommand = "x"\nenv = { T = "very-secret-token" }\n'
+    )
+    case.write_text(secret + case.read_text())
+
+    result = run(supervisor, case)
+
+    assert "exited with status 3" in result.report
+    assert result.output == "the token is ***\n"
+
+
+def test_an_agent_that_meddles_with_how_results_are_told_fails_alone(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    code = "import json\njson.dumps = lambda *_, **__: 'nonsense'\ndef run(host):\n    return 'fine'"
+
+    assert run(supervisor, write_case(tmp_path, code)).status == "passed"
+    assert run(supervisor, write_case(tmp_path, "def run(host):\n    return 'fine'")).status == "passed"
+
+
 def test_a_case_comes_back_with_its_result_and_what_it_printed(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:

@@ -19,12 +19,15 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 import msgspec
 
-from toolpost.errors import ToolpostError, Unsupported
+from toolpost.errors import ConfigError, ToolpostError, Unsupported
+from toolpost.secret import mask
 from toolpost.testing.broken import died
+from toolpost.testing.case import load_case
 from toolpost.testing.printed import read_printed
 from toolpost.testing.protocol import LEAVING_SECS, READY, Order, Reply, Terms, decoded, encoded
 
@@ -83,15 +86,16 @@ class Supervisor:
         started = time.monotonic()
         worker.send(encoded(order))
         line = worker.receive(tick)
-        if line is not None:
-            reply = decoded(line, Reply)
+        reply = None if line is None else _understood(line)
+        if reply is not None:
             if reply.result.is_stuck:
                 self.close()
             return reply
         self._worker = None
         end = worker.end(within=_LOST_SECS)
         seconds = time.monotonic() - started
-        return Reply(result=died(order.case, seconds, how=end.how, stacks=end.stacks, printed=end.printed))
+        printed = _masked(end.printed, Path(order.case))
+        return Reply(result=died(order.case, seconds, how=end.how, stacks=end.stacks, printed=printed))
 
     def close(self) -> None:
         """End the worker and what its cases have started. A case that is under way is cancelled."""
@@ -106,6 +110,25 @@ class Supervisor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _understood(line: bytes) -> Reply | None:
+    """A reply; None where an agent has meddled with what writes it."""
+    try:
+        return decoded(line, Reply)
+    except (ValueError, msgspec.ValidationError):
+        return None
+
+
+def _masked(printed: str, case: Path) -> str:
+    """What a case has printed whose process could mask it no more: its secrets are in its config."""
+    try:
+        loaded = load_case(case)
+    except ConfigError:
+        return "(left out: its secrets are not known)\n" if printed else ""
+    masked = mask(printed)
+    del loaded  # it kept them alive until here
+    return masked
 
 
 class _Worker:
