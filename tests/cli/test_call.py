@@ -265,15 +265,15 @@ def test_every_question_can_be_put_to_it(words: list[str], out: str, inside: Ins
     assert out in ended.out
 
 
-def test_http_says_that_it_comes_later_and_keeps_the_token(
+def test_a_server_at_a_url_that_is_not_there_is_named_and_the_token_is_kept(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "very-secret-indeed")
 
-    ended = inside("tools", "--http", "https://shop.invalid/mcp", "--token-env", "SHOP_TOKEN", "-vv")
+    ended = inside("tools", "--http", "http://127.0.0.1:1/mcp", "--token-env", "SHOP_TOKEN", "-vv")
 
     assert ended.status == 1
-    assert 'transport = "http" comes with a later version' in ended.err
+    assert "the server cannot be reached at http://127.0.0.1:1/mcp: " in ended.err
     assert "very-secret" not in ended.err
 
 

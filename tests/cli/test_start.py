@@ -81,12 +81,23 @@ except SystemExit:
     pass
 """
 
-    heavy = {"mcp", "mcp_types", "pydantic", "asyncio", "anyio", "msgspec", "tomli", "httpx2", "ssl"}
+    heavy = {
+        "mcp",
+        "mcp_types",
+        "pydantic",
+        "asyncio",
+        "anyio",
+        "msgspec",
+        "tomli",
+        "httpx2",
+        "aiohttp",
+        "ssl",
+    }
     assert imported_by(code) & heavy == set()
 
 
 def test_importing_toolpost_imports_neither_the_sdk_nor_an_event_loop() -> None:
-    heavy = {"mcp", "mcp_types", "pydantic", "asyncio", "anyio", "typer", "rich"}
+    heavy = {"mcp", "mcp_types", "pydantic", "asyncio", "anyio", "typer", "rich", "aiohttp"}
     assert imported_by("import toolpost") & heavy == set()
 
 

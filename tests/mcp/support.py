@@ -40,6 +40,11 @@ def odd(mode: str = "honest", *, log: Path | None = None, n: float = 0, **keys: 
     return python(OWN / "odd.py", mode, *options) | keys
 
 
+def http(url: str, **keys: Any) -> Table:
+    """The table of a tooling at a URL."""
+    return {"kind": "mcp", "transport": "http", "url": url} | keys
+
+
 def changing(**keys: Any) -> Table:
     """The table of a tooling that runs tests/servers/own/changing.py."""
     return python(OWN / "changing.py") | keys

@@ -397,15 +397,6 @@ async def test_an_answer_to_initialize_that_is_none_fails_at_once(waits: list[fl
     assert "answer to initialize is malformed" in error
 
 
-async def test_http_is_not_there_yet_and_says_so(waits: list[float]) -> None:
-    http = {"kind": "mcp", "transport": "http", "url": "http://127.0.0.1:1/mcp"}
-    async with host(http) as opened:
-        error = await failed(opened)
-
-    assert waits == []
-    assert "later version" in error
-
-
 # -- what a failing start says ---------------------------------------------------------------------
 
 
@@ -455,6 +446,23 @@ async def test_a_server_that_refuses_the_handshake_is_quoted() -> None:
 
 
 # -- the two eras ----------------------------------------------------------------------------------
+
+
+async def test_a_server_that_names_a_version_is_asked_again_in_that(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with host(odd("picky", log=log)) as opened:
+        await opened.tooling.get("it").list_tools()
+
+    assert [each["method"] for each in received(log)] == ["server/discover", "server/discover", "tools/list"]
+
+
+async def test_it_is_asked_again_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with host(odd("picky", log=log, n=1)) as opened:
+        await opened.tooling.get("it").list_tools()
+
+    methods = [each["method"] for each in received(log)]
+    assert methods[:3] == ["server/discover", "server/discover", "initialize"]
 
 
 async def test_a_server_that_dies_of_the_probe_is_started_again_without_it(

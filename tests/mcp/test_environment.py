@@ -332,6 +332,57 @@ async def test_a_tool_result_is_handed_to_the_agent_verbatim_and_masked_in_the_t
     assert any('"the secret is ***"' in line for line in opened.trace.json_lines())
 
 
+async def test_an_error_of_the_tool_is_verbatim_too(debug: pytest.LogCaptureFixture) -> None:
+    async with host(odd("leaky_results", env={"LEAK": LEAK})) as opened:
+        it = opened.tooling.get("it")
+        in_place = await it.call_tool_blocking("fail")
+        queued = await event_of(opened, await it.call_tool("fail"))
+
+    assert in_place.is_error
+    assert in_place.value == LEAK
+    assert queued == in_place
+    assert_masked(everything_said(debug, opened))
+
+
+async def test_a_secret_in_output_schemas_and_in_what_does_not_fit_them_is_masked(
+    debug: pytest.LogCaptureFixture,
+) -> None:
+    async with host(odd("leaky_results", env={"LEAK": LEAK})) as opened:
+        it = opened.tooling.get("it")
+        with pytest.raises(ServerError, match="structured_content") as blocking:
+            await it.call_tool_blocking("strict")
+        queued = await event_of(opened, await it.call_tool("strict"))
+        for unchecked in ("dangling", "wrong"):
+            assert LEAK in (await it.call_tool_blocking(unchecked)).structured_content["s"]
+
+    assert isinstance(queued, Error)
+    error = blocking.value
+    assert_masked(f"{error} {error!r} {error.message} {error.data} {queued.text}")
+    said = everything_said(debug, opened)
+    assert_masked(said)
+    for warned in (
+        "'none-***'",
+        "it refers to '/***'",
+        "output_schema.type: 'xxx",
+        "connected to {'server': '***'",
+    ):
+        assert warned in said
+
+
+@pytest.mark.parametrize(("n", "quoted"), [(0, "no access with ***"), (1, "***")])
+async def test_a_secret_in_why_a_server_does_not_start_is_masked(
+    n: float, quoted: str, debug: pytest.LogCaptureFixture
+) -> None:
+    table = odd("leaky_start", n=n, env={"LEAK": LEAK})
+    async with host(table, tooling_connect_backoff_cap_secs=0) as opened:
+        with pytest.raises(ConnectFailed) as caught:
+            await opened.tooling.get("it").list_tools()
+
+    assert quoted in str(caught.value)
+    assert_masked(str(caught.value))
+    assert_masked(everything_said(debug, opened))
+
+
 async def test_content_that_an_agent_subscribed_to_is_verbatim(debug: pytest.LogCaptureFixture) -> None:
     uri = f"odd://{LEAK}"
     async with host(odd(env={"LEAK": LEAK})) as opened:

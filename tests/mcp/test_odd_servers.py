@@ -60,7 +60,7 @@ async def test_an_answer_under_a_wrong_id_is_a_time_out_that_says_so() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [{"result": None}, {"result": {"content": 7}}, {"result": {"content": [{"type": "odd"}]}}, {"error": 1}],
+    [{"result": None}, {"result": [7]}, {"result": "done"}, {"error": 1}],
     ids=json.dumps,
 )
 async def test_a_malformed_answer_fails_that_call_at_once_and_no_other(answer: dict[str, Any]) -> None:

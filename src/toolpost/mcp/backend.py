@@ -124,5 +124,6 @@ class McpBackend:
 
     def _on_peer(self, peer: Peer) -> None:
         peer.on_change(self._subscriptions.changed)
+        peer.on_gap(self._subscriptions.missed)
         if self._site.on_progress is not None:
             peer.on_progress(self._site.on_progress)

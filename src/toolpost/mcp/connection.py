@@ -1,6 +1,6 @@
 """The one connection of an `mcp` tooling: dialed when first used, shared, dialed again when it is gone.
 
-    idle ──first use──▶ dialing ──hands shaken──▶ ready ──process gone──▶ lost ──next use──▶ dialing
+    idle ──first use──▶ dialing ──hands shaken──▶ ready ──server gone──▶  lost ──next use──▶ dialing
       ▲                    │                        │
       └──last waiter left,─┘                        └──close──▶ closed
          or given up
@@ -10,6 +10,9 @@
   it again, since the SDK wants both done in the same task. Everybody else only waits for it.
 - A failure is told to all who wait, and not remembered: the next use dials anew.
 
+Over HTTP there is no process: the connection is lost when the server cannot be reached, or no longer knows
+the session.
+
 This file imports no SDK: the server process is started first, and the SDK is imported while it boots.
 """
 
@@ -18,7 +21,8 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
@@ -26,7 +30,7 @@ import anyio.to_thread
 
 from toolpost.errors import ConnectFailed, HostClosed
 from toolpost.mcp.environment import server_environment
-from toolpost.mcp.faults import DiedOnProbe, FinalFailure, about
+from toolpost.mcp.faults import Busy, DiedOnProbe, FinalFailure, about
 from toolpost.mcp.handlers import Handlers
 from toolpost.mcp.params import McpParams
 from toolpost.mcp.process import Spawned
@@ -154,8 +158,9 @@ class Connection:
                 if wait >= tunables.tooling_connect_backoff_cap_secs:
                     what = f"cannot connect, given up after {attempt} attempts"
                     raise ConnectFailed(about(name, what, error), attempts=attempt) from None
-                _log.warning("tooling %r: attempt %d failed, next in %g s: %s", name, attempt, wait, error)
-            await anyio.sleep(wait)
+                pause = _pause(error, wait, tunables.tooling_connect_backoff_cap_secs)
+                _log.warning("tooling %r: attempt %d failed, next in %g s: %s", name, attempt, pause, error)
+            await anyio.sleep(pause)
             wait *= 2
 
     async def _attempt(self, link: _Link) -> None:
@@ -172,7 +177,6 @@ class Connection:
         async with self._open_peer(skip_probe=skip_probe) as peer:
             link.peer = peer
             self._legacy = not peer.is_modern
-            self._on_peer(peer)
             self._move("ready")
             _log.info("tooling %r: connected to %s", self._site.name, peer.describe())
             link.settled.set()
@@ -181,22 +185,21 @@ class Connection:
 
     @asynccontextmanager
     async def _open_peer(self, *, skip_probe: bool) -> AsyncGenerator[Peer]:
-        """A process with a session that has shaken hands; both end with the block."""
+        """A session that has shaken hands, and over stdio its process; all ends with the block."""
+        is_http = self._params.transport == "http"
         spawned = Spawned(self._site.name)
         limit = self._tunables.tooling_connect_timeout_secs
         try:
             with anyio.fail_after(limit) as dial:
-                await self._spawn(spawned)
-                # A thread: the import takes half a second, and the server boots meanwhile.
-                module = await anyio.to_thread.run_sync(importlib.import_module, "toolpost.mcp.session")
-            async with module.open_peer(
-                spawned,
+                opening = await (self._over_http() if is_http else self._over_stdio(spawned))
+            async with opening(
                 name=self._site.name,
                 params=self._params,
                 tunables=self._tunables,
                 handlers=self._handlers,
                 deadline=dial.deadline,
                 skip_probe=skip_probe,
+                prepare=self._on_peer,
             ) as peer:
                 yield peer
         except TimeoutError:
@@ -204,12 +207,17 @@ class Connection:
         finally:
             await spawned.end()
 
-    async def _spawn(self, spawned: Spawned) -> None:
+    async def _over_stdio(self, spawned: Spawned) -> Callable[..., AbstractAsyncContextManager[Peer]]:
         params = self._params
-        if params.transport == "http":
-            raise FinalFailure('transport = "http" comes with a later version; this one speaks stdio')
         command = [str(params.command), *(params.args or ())]
         await spawned.start(command, env=server_environment(params), cwd=params.cwd)
+        # A thread: the import takes half a second, and the server boots meanwhile.
+        module = await anyio.to_thread.run_sync(importlib.import_module, "toolpost.mcp.session")
+        return partial(module.open_peer, spawned)
+
+    async def _over_http(self) -> Callable[..., AbstractAsyncContextManager[Peer]]:
+        module = await anyio.to_thread.run_sync(importlib.import_module, "toolpost.mcp.http_session")
+        return module.open_http_peer
 
     # -- states ------------------------------------------------------------------------------------
 
@@ -225,3 +233,8 @@ class Connection:
         _log.debug("tooling %r: %s -> %s", self._site.name, self.state, state)
         self.state = state
         self._site.on_state(state)
+
+
+def _pause(error: ConnectFailed, wait: float, cap: float) -> float:
+    """How long until the next attempt: at least as long as a server asks for, within the cap."""
+    return max(wait, min(error.retry_after, cap)) if isinstance(error, Busy) else wait

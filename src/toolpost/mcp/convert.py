@@ -8,9 +8,9 @@ from typing import cast
 import mcp_types as types
 from pydantic import BaseModel, ValidationError
 
-from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
+from toolpost.mcp.outputs import declared
+from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool
 from toolpost.secret import get_logger
-from toolpost.tooling.port import ToolCall
 
 _log = get_logger("toolpost.mcp")
 
@@ -25,7 +25,7 @@ def tool(wire: types.Tool) -> Tool:
         name=wire.name,
         description=wire.description,
         input_schema=wire.input_schema,
-        output_schema=wire.output_schema,
+        output_schema=declared(wire.meta),
         title=wire.title,
         annotations=None if wire.annotations is None else dump(wire.annotations),
     )
@@ -60,17 +60,6 @@ def _tool_problem(listed: Json) -> str | None:
 
 def resource_info(wire: types.Resource) -> ResourceInfo:
     return ResourceInfo(uri=wire.uri, name=wire.name, description=wire.description, mime_type=wire.mime_type)
-
-
-def tool_result(wire: types.CallToolResult, call: ToolCall) -> ToolResult:
-    return ToolResult(
-        name=call.name,
-        arguments=call.text,
-        value="\n".join(block.text for block in wire.content if isinstance(block, types.TextContent)),
-        content=[dump(block) for block in wire.content],
-        structured_content=wire.structured_content,
-        is_error=wire.is_error or False,
-    )
 
 
 def resource_content(wire: types.ReadResourceResult, uri: str) -> ResourceContent:

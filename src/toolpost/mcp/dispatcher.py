@@ -1,8 +1,9 @@
-"""Our wire under the official session: JSON-RPC over lines of bytes.
+"""Our wire under the official session: JSON-RPC, whatever carries it, and lines of bytes that carry it.
 
 Above stands the SDK's `ClientSession`, which speaks to a `Dispatcher` (mcp/shared/dispatcher.py, declared
-provisional) in method names and dicts; below stands a `Line`, which takes bytes. This file matches answers
-to requests, runs the server's own requests, and ends everything when the line ends.
+provisional) in method names and dicts; below stands what takes bytes. `WireDispatcher` matches answers to
+requests, runs the server's own requests, and ends everything when the wire ends. `LineDispatcher` puts it on
+a `Line`; over HTTP it is mcp/http.py.
 
     answer with a known id ──▶ its future      request ──▶ a task, answered when it is done
     answer with another id ──▶ logged          notification ──▶ progress, then the session
@@ -15,14 +16,13 @@ and the future that the caller awaits.
 from __future__ import annotations
 
 import asyncio
-import json
+from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import anyio
-import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 from mcp.shared.dispatcher import (
     CallOptions,
@@ -40,6 +40,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT, RequestId
 from pydantic import ValidationError
 
+from toolpost.mcp.jsonrpc import as_error, decode, encode, is_number
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger, mask
 
@@ -75,37 +76,43 @@ class Line(Protocol):
 
 
 class LineClosed(MCPError):
-    """The line went down before the answer."""
+    """The wire went down before the answer, or what carried this one request did."""
 
-    def __init__(self, *, written: bool) -> None:
-        super().__init__(CONNECTION_CLOSED, "connection closed")
+    def __init__(self, *, written: bool, reason: str | None = None) -> None:
+        super().__init__(CONNECTION_CLOSED, "connection closed" if reason is None else f"the server {reason}")
         self.written = written
         """Whether the server may have seen the request."""
+        self.reason = reason
+        """What the server did; None where that is told by the end of the wire."""
 
 
 @dataclass(slots=True)
-class _Pending:
+class Pending:
+    """A request that waits for its answer."""
+
     answer: asyncio.Future[JsonObject]
     on_progress: ProgressFnT | None
 
 
-class LineDispatcher(Dispatcher[TransportContext]):
-    """A `Dispatcher` of the SDK over a `Line`."""
+class WireDispatcher(Dispatcher[TransportContext]):
+    """A `Dispatcher` of the SDK: what all of ours have in common. Below it: `_send_request` and its kin."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    kind: str
+    """The SDK's name for the transport."""
+    in_order: bool
+    """Whether the server gets requests in the order in which they are sent."""
+    _source: str
+    """Where messages come from, as the log says it."""
+
+    def __init__(self) -> None:
         self._next_id = 0
-        self._pending: dict[RequestId, _Pending] = {}
+        self._pending: dict[RequestId, Pending] = {}
         self._abandoned: OrderedDict[RequestId, None] = OrderedDict()
         """Requests that were given up after they were written, oldest first."""
         self._serving: dict[RequestId, _Serving] = {}
         self._served = 0
         """How many requests of the server are under way; some may have the same id."""
         self._refused = 0
-        self._turn = asyncio.Lock()
-        """Held by the request that waits for the line at the head of the queue."""
-        self._waiting = 0
-        """How many requests are in that queue."""
         self._tasks: TaskGroup | None = None
         self._on_request: OnRequest | None = None
         self._on_notify: OnNotify | None = None
@@ -113,8 +120,40 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._skipped = 0
         self.unmatched = 0
         """Answers that came under an id that no request had, or had a second time."""
+        self.on_gap: Callable[[], None] = lambda: None
+        """Called when notifications may have been missed while the wire was up."""
         self.ended = asyncio.Event()
-        """Set when the line is down."""
+        """Set when the wire is down."""
+
+    # -- what carries it ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _listen(self) -> None:
+        """Begin to take what comes."""
+
+    @abstractmethod
+    async def _send_request(self, message: JsonObject, pending: Pending, opts: CallOptions) -> None:
+        """Send a request; what comes back settles `pending`.
+
+        Raises:
+            LineClosed: It was not sent.
+        """
+
+    @abstractmethod
+    async def _send_notification(self, message: JsonObject, opts: CallOptions) -> None:
+        """Send a notification; where that is not possible it is dropped."""
+
+    @abstractmethod
+    async def _send_answer(self, message: JsonObject) -> None:
+        """Answer a request of the server; where that is not possible the answer is dropped."""
+
+    @abstractmethod
+    def _refuse_nowait(self, message: JsonObject) -> None:
+        """Send an error for a request of the server, unless it does not take what it is sent."""
+
+    @abstractmethod
+    def _give_up(self, wire_id: RequestId, opts: CallOptions) -> None:
+        """Tell the server that nobody waits for its answer any more, without waiting for it."""
 
     # -- what the session calls ------------------------------------------------------------------
 
@@ -126,12 +165,12 @@ class LineDispatcher(Dispatcher[TransportContext]):
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve the line until it ends."""
+        """Serve the wire until it ends."""
         self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._line.listen(self._take, self._end)
+                self._listen()
                 task_status.started()
                 await self.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -145,7 +184,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         """Send a request and give the raw result.
 
         Raises:
-            LineClosed: The line is down, or went down meanwhile.
+            LineClosed: The wire is down, or went down meanwhile.
             MCPError: The server's error, or `REQUEST_TIMEOUT` after `opts["timeout"]`.
         """
         opts = opts or {}
@@ -157,10 +196,10 @@ class LineDispatcher(Dispatcher[TransportContext]):
         message: JsonObject = {"jsonrpc": "2.0", "id": wire_id, "method": method}
         if sent:
             message["params"] = sent
-        pending = _Pending(asyncio.get_running_loop().create_future(), on_progress)
+        pending = Pending(asyncio.get_running_loop().create_future(), on_progress)
         self._pending[key] = pending
         try:
-            await self._write_request(message)
+            await self._send_request(message, pending, opts)
             timeout = opts.get("timeout")
             if timeout is None:
                 return await self._wait_answer(pending, wire_id, key, opts)
@@ -175,12 +214,11 @@ class LineDispatcher(Dispatcher[TransportContext]):
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> None:
-        """Send a notification; on a line that is down it is dropped."""
+        """Send a notification; on a wire that is down it is dropped."""
         message: JsonObject = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = dict(params)
-        self._write(message)
-        await self._line.writable.wait()
+        await self._send_notification(message, opts or {})
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -195,27 +233,8 @@ class LineDispatcher(Dispatcher[TransportContext]):
             self._next_id += 1
         return self._next_id, self._next_id
 
-    async def _write_request(self, message: JsonObject) -> None:
-        if self._waiting or not self._line.writable.is_set():
-            self._waiting += 1
-            try:
-                async with self._turn:  # nobody overtakes those who wait
-                    await self._wait_writable()
-                    return self._write_or_raise(message)
-            finally:
-                self._waiting -= 1
-        return self._write_or_raise(message)
-
-    async def _wait_writable(self) -> None:
-        while not self._line.writable.is_set() and not self.ended.is_set():
-            await self._line.writable.wait()
-
-    def _write_or_raise(self, message: JsonObject) -> None:
-        if not self._write(message):
-            raise LineClosed(written=False)
-
     async def _wait_answer(
-        self, pending: _Pending, wire_id: RequestId, key: RequestId, opts: CallOptions
+        self, pending: Pending, wire_id: RequestId, key: RequestId, opts: CallOptions
     ) -> JsonObject:
         try:
             return await pending.answer
@@ -223,40 +242,22 @@ class LineDispatcher(Dispatcher[TransportContext]):
             self._abandoned[key] = None
             if len(self._abandoned) > _ABANDONED_KNOWN:
                 self._abandoned.popitem(last=False)
-            # Given up by the caller or by the clock: the server is told, without waiting for it.
-            # MCP 2025-11-25, basic/utilities/cancellation; `initialize` must not be cancelled.
-            if opts.get("cancel_on_abandon", True):
-                self._write(
-                    {
-                        "jsonrpc": "2.0",
-                        "method": "notifications/cancelled",
-                        "params": {"requestId": wire_id, "reason": "the caller no longer waits"},
-                    }
-                )
+            self._give_up(wire_id, opts)  # by the caller or by the clock
             raise
-
-    def _write(self, message: JsonObject) -> bool:
-        """Write a message; False where the line is down."""
-        if self.ended.is_set():
-            return False
-        try:
-            self._line.write(_encode(message) + b"\n")
-        except BrokenPipeError:
-            return False
-        return True
 
     # -- what comes ----------------------------------------------------------------------------------
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, answers_to: Collection[RequestId] | None = None) -> None:
+        """Take a message; `answers_to`: the requests whose answers may come this way, None for all."""
         line = line.strip(b" \t\r").removeprefix(b"\xef\xbb\xbf")
         if not line:
             return
-        message = _decode(line)
+        message = decode(line)
         for each in cast("list[Json]", message) if isinstance(message, list) else [message]:
-            if not isinstance(each, dict) or not self._dispatch(cast("JsonObject", each)):
+            if not isinstance(each, dict) or not self._dispatch(cast("JsonObject", each), answers_to):
                 self._skip(line)
 
-    def _dispatch(self, message: JsonObject) -> bool:
+    def _dispatch(self, message: JsonObject, answers_to: Collection[RequestId] | None = None) -> bool:
         """Hand a message to whom it is for; False if it is none."""
         method = message.get("method")
         if isinstance(method, str):
@@ -270,23 +271,27 @@ class LineDispatcher(Dispatcher[TransportContext]):
             return True
         if "id" not in message or not ("result" in message or "error" in message):
             return False
-        self._take_answer(message)
+        self._take_answer(message, answers_to)
         return True
 
-    def _take_answer(self, message: JsonObject) -> None:
+    def _take_answer(self, message: JsonObject, answers_to: Collection[RequestId] | None) -> None:
         request_id = message["id"]
         if isinstance(request_id, float) and request_id.is_integer():
             request_id = int(request_id)
         request_id = as_request_id(request_id)
         key = None if request_id is None else coerce_request_id(request_id)
         pending = None if key is None else self._pending.get(key)
-        if pending is None or pending.answer.done():
+        if pending is None or pending.answer.done() or (answers_to is not None and key not in answers_to):
             self.unmatched += key is not None and key not in self._abandoned
             _log.debug("an answer came that nobody waits for (id %r)", request_id)
             return
+        self._settle(pending, message)
+
+    def _settle(self, pending: Pending, message: JsonObject) -> None:
+        """Give a request the answer that this message has."""
         error, result = message.get("error"), message.get("result")
         if isinstance(error, dict):
-            pending.answer.set_exception(_as_error(cast("JsonObject", error)))
+            pending.answer.set_exception(as_error(cast("JsonObject", error)))
         elif isinstance(result, dict):
             pending.answer.set_result(cast("JsonObject", result))
         else:
@@ -318,7 +323,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
     def _take_progress(self, params: JsonObject) -> None:
         token, progress = as_request_id(params.get("progressToken")), params.get("progress")
         pending = None if token is None else self._pending.get(coerce_request_id(token))
-        if pending is None or pending.on_progress is None or not _is_number(progress):
+        if pending is None or pending.on_progress is None or not is_number(progress):
             return
         total, text = params.get("total"), params.get("message")
         assert self._tasks is not None
@@ -326,7 +331,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
             self._notify_progress,
             pending.on_progress,
             float(cast("float", progress)),
-            float(cast("float", total)) if _is_number(total) else None,
+            float(cast("float", total)) if is_number(total) else None,
             text if isinstance(text, str) else None,
         )
 
@@ -353,9 +358,8 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._refused += 1
         if self._refused == 1:
             _log.warning("the server has %d requests open; further ones are refused", MAX_SERVED)
-        if self._line.writable.is_set():
-            error = {"code": TOO_MANY_REQUESTS, "message": f"more than {MAX_SERVED} requests at once"}
-            self._write({"jsonrpc": "2.0", "id": request_id, "error": error})
+        error = {"code": TOO_MANY_REQUESTS, "message": f"more than {MAX_SERVED} requests at once"}
+        self._refuse_nowait({"jsonrpc": "2.0", "id": request_id, "error": error})
 
     async def _serve(self, serving: _Serving, method: str, params: JsonObject | None) -> None:
         try:
@@ -383,16 +387,16 @@ class LineDispatcher(Dispatcher[TransportContext]):
             if self._serving.get(key) is serving:
                 del self._serving[key]
         if not serving.cancel_requested.is_set():
-            await self._wait_writable()  # a server that asks and does not read is not written to for ever
-            self._write(answer)
+            await self._send_answer(answer)
 
     def _skip(self, line: bytes) -> None:
         self._skipped += 1
         if self._skipped < _MAX_SKIPPED_LOGGED:
             quoted = mask(line.decode(errors="replace"))[:_QUOTED]  # cut last: half a secret is not found
-            _log.warning("skipped a line on stdout that is no message: %s", quoted)
+            _log.warning("skipped a line on %s that is no message: %s", self._source, quoted)
         elif self._skipped == _MAX_SKIPPED_LOGGED:
-            _log.warning("%d lines on stdout were no messages; the rest is skipped in silence", self._skipped)
+            text = "%d lines on %s were no messages; the rest is skipped in silence"
+            _log.warning(text, self._skipped, self._source)
 
     def _end(self) -> None:
         if self.ended.is_set():
@@ -408,14 +412,15 @@ class LineDispatcher(Dispatcher[TransportContext]):
 class _Serving:
     """The context of one message from the server, as the SDK's session wants it."""
 
-    _dispatcher: LineDispatcher
+    _dispatcher: WireDispatcher
     request_id: RequestId | None = None
     message_metadata: None = None
-    transport: TransportContext = field(
-        default_factory=lambda: TransportContext(kind="stdio", can_send_request=True)
-    )
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def transport(self) -> TransportContext:
+        return TransportContext(kind=self._dispatcher.kind, can_send_request=True)
 
     @property
     def can_send_request(self) -> bool:
@@ -435,47 +440,75 @@ class _Serving:
         """Clients report no progress: the session never asks for it here."""
 
 
-# -- JSON ------------------------------------------------------------------------------------------
+class LineDispatcher(WireDispatcher):
+    """A dispatcher over a `Line`."""
+
+    kind = "stdio"
+    in_order = True
+    _source = "stdout"
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+        self._turn = asyncio.Lock()
+        """Held by the request that waits for the line at the head of the queue."""
+        self._waiting = 0
+        """How many requests are in that queue."""
+
+    def _listen(self) -> None:
+        self._line.listen(self._take, self._end)
+
+    async def _send_request(self, message: JsonObject, pending: Pending, opts: CallOptions) -> None:
+        if self._waiting or not self._line.writable.is_set():
+            self._waiting += 1
+            try:
+                async with self._turn:  # nobody overtakes those who wait
+                    await self._wait_writable()
+                    return self._write_or_raise(message)
+            finally:
+                self._waiting -= 1
+        return self._write_or_raise(message)
+
+    async def _send_notification(self, message: JsonObject, opts: CallOptions) -> None:
+        self._write(message)
+        await self._line.writable.wait()
+
+    async def _send_answer(self, message: JsonObject) -> None:
+        await self._wait_writable()  # a server that asks and does not read is not written to for ever
+        self._write(message)
+
+    def _refuse_nowait(self, message: JsonObject) -> None:
+        if self._line.writable.is_set():  # if not, nothing piles up for it
+            self._write(message)
+
+    def _give_up(self, wire_id: RequestId, opts: CallOptions) -> None:
+        # MCP 2025-11-25, basic/utilities/cancellation; `initialize` must not be cancelled.
+        if opts.get("cancel_on_abandon", True):
+            self._write(cancelled(wire_id))
+
+    async def _wait_writable(self) -> None:
+        while not self._line.writable.is_set() and not self.ended.is_set():
+            await self._line.writable.wait()
+
+    def _write_or_raise(self, message: JsonObject) -> None:
+        if not self._write(message):
+            raise LineClosed(written=False)
+
+    def _write(self, message: JsonObject) -> bool:
+        """Write a message; False where the line is down."""
+        if self.ended.is_set():
+            return False
+        try:
+            self._line.write(encode(message) + b"\n")
+        except BrokenPipeError:
+            return False
+        return True
 
 
-def _encode(message: JsonObject) -> bytes:
-    try:
-        return msgspec.json.encode(message)
-    except UnicodeEncodeError:  # half a surrogate pair: escaped, it is JSON all the same
-        return json.dumps(message).encode()
-
-
-def _decode(line: bytes) -> Json:
-    """A line as JSON; None where it is none. Text is made well-formed on the way in."""
-    try:
-        return msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    try:  # what msgspec refuses and the standard library reads: NaN, lone surrogates, bad UTF-8
-        return _well_formed(json.loads(line.decode(errors="replace")))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _well_formed(value: Json) -> Json:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_well_formed(each) for each in cast("list[Json]", value)]
-    if isinstance(value, dict):
-        items = cast("JsonObject", value).items()
-        return {_well_formed(key): _well_formed(each) for key, each in items}
-    return value
-
-
-def _as_error(error: JsonObject) -> MCPError:
-    code, message = error.get("code"), error.get("message")
-    return MCPError(
-        code if isinstance(code, int) and not isinstance(code, bool) else INTERNAL_ERROR,
-        message if isinstance(message, str) else "the server gave no message",
-        error.get("data"),
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def cancelled(wire_id: RequestId) -> JsonObject:
+    """The notification that nobody waits for a request any more."""
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": wire_id, "reason": "the caller no longer waits"},
+    }

@@ -19,6 +19,15 @@ class FinalFailure(ConnectFailed):
     """A dial failed in a way that no retry mends."""
 
 
+class Busy(ConnectFailed):
+    """The server wants to be dialed again, and later."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds."""
+
+
 class DiedOnProbe(ConnectFailed):
     """The server left while it was asked for its era: it may be too old for the question."""
 

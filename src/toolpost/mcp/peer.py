@@ -31,12 +31,15 @@ from toolpost.errors import (
     RequestTimeout,
     ResourceNotFound,
     ServerError,
+    ToolpostError,
     Unsupported,
 )
-from toolpost.mcp import convert, malformed
-from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
+from toolpost.mcp import convert, malformed, results
+from toolpost.mcp.dispatcher import LineClosed, WireDispatcher
 from toolpost.mcp.faults import FinalFailure, NotSent, about
 from toolpost.mcp.handlers import Handler, Handlers, uris
+from toolpost.mcp.jsonrpc import told
+from toolpost.mcp.outputs import Outputs, put_back, set_aside
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
 from toolpost.tooling.port import Progress, ToolCall
@@ -49,6 +52,8 @@ MAX_PAGES = 1000
 MAX_ITEMS = 100_000
 INPUT_ROUNDS = 10
 """How often one request may ask for input (2026-07-28) before it is given up."""
+LEARN_SECS = 5.0
+"""How long a result waits for the list of tools that says what it must look like."""
 RESOURCE_NOT_FOUND = -32002
 """Until 2025-11-25; from 2026-07-28 on -32602 with the URI in `data`."""
 _NOT_MODERN = {types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST}
@@ -56,9 +61,7 @@ _NOT_MODERN = {types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUE
 
 _log = get_logger("toolpost.mcp")
 _RAW: TypeAdapter[JsonObject] = TypeAdapter(dict[str, Any])
-_CALL: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
+_INPUT = TypeAdapter(types.InputRequiredResult)
 _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
     types.ReadResourceResult | types.InputRequiredResult
 )
@@ -76,7 +79,7 @@ class Peer:
         self,
         name: str,
         *,
-        dispatcher: LineDispatcher,
+        dispatcher: WireDispatcher,
         timeout: float,
         handlers: Handlers,
         describe_end: Callable[[], str],
@@ -89,21 +92,29 @@ class Peer:
         self._handlers = handlers
         self._watcher: Watcher = lambda _: None
         self._onlooker: Callable[[Progress], None] = lambda _: None
+        self._outputs = Outputs(name)
+        self._learning = anyio.Lock()
         self._server_log = get_logger(f"toolpost.server.{name}")
         self.session = ClientSession(
-            dispatcher=_Lenient(dispatcher, name),
+            dispatcher=_Lenient(dispatcher, name, lambda: self.is_modern),
             client_info=client_info(),
             message_handler=self._on_notification,
             logging_callback=self._on_log,
             log_level=self._log_level(),
             **_callbacks(handlers),
         )
+        self.in_order = dispatcher.in_order
+        """Whether the server gets requests in the order in which they are sent."""
         self.ended = dispatcher.ended
         """Set when the connection is down."""
 
     def on_change(self, watcher: Watcher) -> None:
         """Tell `watcher` of changed resources (eras up to 2025-11-25)."""
         self._watcher = watcher
+
+    def on_gap(self, watcher: Callable[[], None]) -> None:
+        """Tell `watcher` when changes may have been missed while the connection was there."""
+        self._dispatcher.on_gap = watcher
 
     def on_progress(self, onlooker: Callable[[Progress], None]) -> None:
         """Tell `onlooker` of the progress that tool calls report."""
@@ -162,7 +173,7 @@ class Peer:
 
             async def probe() -> None:
                 try:
-                    raw = await self.session.send_discover(LATEST_MODERN_VERSION)
+                    raw = await self._discover()
                     if self.session.protocol_version is None:
                         self._adopt(raw, None)
                 except (MCPError, FinalFailure, ValidationError) as error:
@@ -183,15 +194,22 @@ class Peer:
         if refused is not None and self.session.protocol_version is None:
             raise refused
 
+    async def _discover(self) -> JsonObject:
+        """What the server says of itself; asked again, once, in a version that it names as one of its own."""
+        try:
+            return await self.session.send_discover(LATEST_MODERN_VERSION)
+        except MCPError as error:
+            if (mutual := _mutual_version(error)) is None:
+                raise
+            return await self.session.send_discover(mutual)
+
     async def _initialize_unless_modern(self) -> None:
         try:
             await self._initialize()
         except MCPError as error:
-            versions = _supported_versions(error)
-            mutual = [version for version in MODERN_PROTOCOL_VERSIONS if version in versions]
-            if not mutual:
+            if (mutual := _mutual_version(error)) is None:
                 raise
-            self._adopt(await self.session.send_discover(mutual[-1]), None)
+            self._adopt(await self.session.send_discover(mutual), None)
 
     async def _initialize(self) -> None:
         try:
@@ -238,7 +256,9 @@ class Peer:
         pages = self._pages(
             "list_tools", lambda params: self.session.list_tools(params=params), lambda p: p.tools
         )
-        return [convert.tool(each) async for each in pages]
+        tools = [convert.tool(each) async for each in pages]
+        self._outputs.learn(tools)
+        return tools
 
     async def list_resources(self) -> list[ResourceInfo]:
         if self.capabilities.resources is None:
@@ -249,7 +269,12 @@ class Peer:
         return [convert.resource_info(each) async for each in pages]
 
     async def call_tool(self, call: ToolCall, *, since: float | None = None) -> ToolResult:
-        """`since`: when the clock of its limit started, if not with its request."""
+        """The tool's result, once it fits the tool's output schema.
+
+        Args:
+            call: The call.
+            since: When the clock of its limit started, if not with its request.
+        """
         what = f"call_tool {call.name!r}"
         self._require(self.capabilities.tools is not None, what, "tools")
 
@@ -258,12 +283,26 @@ class Peer:
                 name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
             )
             started = since if answers is None and state is None else None  # each round has its own clock
-            return await self._timed(
-                types.CallToolRequest(params=params), _CALL, call.timeout, started, tool=call.name
+            passed = await self._timed(
+                types.CallToolRequest(params=params), _RAW, call.timeout, started, tool=call.name
             )
+            whole = results.whole(passed)
+            return _INPUT.validate_python(passed, by_name=False) if whole is None else whole
 
         with self._errors(what):
-            return convert.tool_result(await self._with_input(send), call)
+            try:
+                raw = await self._with_input(send)
+            except MCPError as error:
+                if error.code != types.HEADER_MISMATCH:
+                    raise
+                # Refused before it was executed: some arguments belong into headers too, and which ones the
+                # session knows from the list of tools. MCP 2026-07-28, basic/transports/streamable-http.
+                await self.list_tools()
+                raw = await self._with_input(send)
+        result = results.tool_result(raw, call)
+        if not result.is_error:
+            await self._check_output(raw, call.name)
+        return result
 
     async def read_resource(self, uri: str) -> ResourceContent:
         what = f"read_resource {uri!r}"
@@ -285,7 +324,11 @@ class Peer:
 
     async def request(self, method: str, params: JsonObject | None) -> Json:
         with self._errors(f"request {method!r}"):
-            return await self._timed(_AnyRequest(method=method, params=params), _RAW)
+            passed = await self._timed(_AnyRequest(method=method, params=params), _RAW)
+        if method == "tools/list":
+            return put_back(passed)
+        whole = results.whole(passed)
+        return passed if whole is None else whole
 
     async def subscribe(self, uri: str) -> None:
         """`resources/subscribe` (eras up to 2025-11-25)."""
@@ -310,6 +353,40 @@ class Peer:
             self._require(declared, f"subscribe_resource {uri!r}", "resources.subscribe")
 
     # -- inside ------------------------------------------------------------------------------------
+
+    async def _check_output(self, result: JsonObject, tool: str) -> None:
+        """Raise `ServerError` where a result does not fit its tool's output schema."""
+        if not self._outputs.known:
+            await self._learn_outputs()
+        if problem := self._outputs.problem(tool, result):
+            text = f"the result does not fit the tool's output_schema: {problem}"
+            raise ServerError(
+                about(self._name, f"call_tool {tool!r}", text),
+                code=types.INTERNAL_ERROR,
+                data=mask_json(result),
+            )
+
+    async def _learn_outputs(self) -> None:
+        """List the tools, for all that wait for it. Where that fails, results are not checked.
+
+        The call has had its effect: nothing that goes wrong here may take its result away.
+        """
+        async with self._learning:
+            if self._outputs.known:
+                return
+            problem: object = f"no answer within {LEARN_SECS:g} s"
+            with anyio.move_on_after(LEARN_SECS):
+                try:
+                    await self.list_tools()
+                except ToolpostError as error:
+                    problem = error
+            if not self._outputs.known:
+                _log.warning(
+                    "tooling %r: results are not checked, since the tools cannot be listed: %s",
+                    self._name,
+                    problem,
+                )
+                self._outputs.learn([])
 
     async def _timed(
         self,
@@ -400,17 +477,17 @@ class Peer:
         return _Translated(self, what)
 
     def _says(self, what: str, error: MCPError) -> str:
-        return about(self._name, what, f"the server answered: {error.message}")
+        return about(self._name, what, told(error))
 
     def translate(self, error: BaseException, what: str) -> Exception | None:
         """An error of the session as one of toolpost's."""
         name = self._name
         match error:
             case LineClosed(written=False):
-                down = f"the connection was down: the server {self.describe_end()}"
+                down = f"the connection was down: the server {error.reason or self.describe_end()}"
                 return NotSent(about(name, what, down))
             case LineClosed():
-                lost = f"the connection was lost: the server {self.describe_end()}."
+                lost = f"the connection was lost: the server {error.reason or self.describe_end()}."
                 unknown = "Whether the request took effect is unknown, so it was not repeated"
                 return ConnectionLost(about(name, what, f"{lost} {unknown}"))
             case MCPError():
@@ -431,6 +508,8 @@ class Peer:
                 self._watcher(params.uri)
             case types.ResourceListChangedNotification():
                 self._watcher(None)
+            case types.ToolListChangedNotification():
+                self._outputs.forget()
             case _:
                 pass
 
@@ -495,9 +574,10 @@ class _Clock:
 class _Lenient(Dispatcher[TransportContext]):
     """Mends results on their way to the session, which refuses a whole answer for one bad part of it."""
 
-    def __init__(self, wire: Dispatcher[TransportContext], name: str) -> None:
+    def __init__(self, wire: Dispatcher[TransportContext], name: str, is_modern: Callable[[], bool]) -> None:
         self._wire = wire
         self._name = name
+        self._is_modern = is_modern
 
     async def run(
         self,
@@ -515,7 +595,14 @@ class _Lenient(Dispatcher[TransportContext]):
         result = await self._wire.send_raw_request(method, params, opts)
         if method == "initialize":
             await anyio.lowlevel.checkpoint()  # cancelled here, if the probe's answer came just before
-        return convert.without_unusable_tools(result, self._name) if method == "tools/list" else result
+        modern = self._is_modern()
+        if method == "tools/call":
+            return results.enveloped(result, modern=modern)
+        if modern and method in ("tools/list", "resources/list", "resources/read"):
+            result = results.completed(result)
+        if method == "tools/list":
+            return convert.without_unusable_tools(set_aside(result), self._name)
+        return result
 
     async def notify(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
@@ -570,12 +657,13 @@ def _answering(handler: Handler, result: type[Any]) -> Callable[..., Awaitable[A
     return answer
 
 
-def _supported_versions(error: MCPError) -> list[str]:
-    data = _data(error)
-    if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
-        return []
-    supported = data.get("supported")
-    return [str(version) for version in cast("list[Json]", supported)] if isinstance(supported, list) else []
+def _mutual_version(error: MCPError) -> str | None:
+    """The newest version without a handshake that both speak, where a server refuses for its version."""
+    supported = _data(error).get("supported")
+    if error.code != types.UNSUPPORTED_PROTOCOL_VERSION or not isinstance(supported, list):
+        return None
+    mutual = [version for version in MODERN_PROTOCOL_VERSIONS if version in cast("list[Json]", supported)]
+    return mutual[-1] if mutual else None
 
 
 def _means_not_found(error: MCPError) -> bool:

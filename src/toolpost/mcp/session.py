@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 from mcp.shared.exceptions import MCPError
@@ -40,8 +41,11 @@ async def open_peer(
     handlers: Handlers,
     deadline: float,
     skip_probe: bool,
+    prepare: Callable[[Peer], None],
 ) -> AsyncGenerator[Peer]:
     """A session that has shaken hands. Entered and left in one task. The connection masks what it raises.
+
+    `prepare` gets the peer before the handshake begins.
 
     Raises:
         ConnectFailed: The handshake failed; a `FinalFailure` if no retry can mend it.
@@ -54,36 +58,60 @@ async def open_peer(
         handlers=handlers,
         describe_end=spawned.describe_end,
     )
+    prepare(peer)
+
+    async def explain(failure: BaseException) -> ConnectFailed:
+        if not isinstance(failure, LineClosed):
+            return explained(failure, tunables, spawned.last_words())
+        await spawned.wait_exited(EXIT_STATUS_SECS)
+        text = f"the server {spawned.describe_end()}\n  ({HINT})"
+        may_retry_without_probe = not skip_probe and params.protocol is None
+        return DiedOnProbe(text) if may_retry_without_probe else ConnectFailed(text)
+
+    handshake = partial(peer.shake_hands, pinned=params.protocol, skip_probe=skip_probe)
+    async with shaken_hands(peer, handshake, deadline=deadline, explain=explain):
+        yield peer
+
+
+@asynccontextmanager
+async def shaken_hands(
+    peer: Peer,
+    handshake: Callable[[], Awaitable[None]],
+    *,
+    deadline: float,
+    explain: Callable[[BaseException], Awaitable[ConnectFailed]],
+) -> AsyncGenerator[None]:
+    """The session of a peer, from its handshake on. A failure is raised as `explain` words it."""
     failure: BaseException | None = None
     async with peer.session:
         try:
             with anyio.fail_after(deadline - anyio.current_time()):
-                await peer.shake_hands(pinned=params.protocol, skip_probe=skip_probe)
+                await handshake()
         except (MCPError, ConnectFailed, TimeoutError, ValidationError) as error:
             failure = error  # raised outside: in here it would come out as a group
         else:
-            yield peer
+            yield
     if failure is not None:
-        may_retry_without_probe = not skip_probe and params.protocol is None
-        raise await _explain(failure, spawned, tunables, may_retry_without_probe) from None
+        raise await explain(failure) from None
 
 
-async def _explain(
-    failure: BaseException, spawned: Spawned, tunables: Tunables, may_retry_without_probe: bool
-) -> ConnectFailed:
+def explained(failure: BaseException, tunables: Tunables, last_words: str = "") -> ConnectFailed:
+    """What a failed handshake means, where that is the same over every transport."""
     match failure:
-        case LineClosed():
-            await spawned.wait_exited(EXIT_STATUS_SECS)
-            text = f"the server {spawned.describe_end()}\n  ({HINT})"
-            return DiedOnProbe(text) if may_retry_without_probe else ConnectFailed(text)
-        case MCPError(code=code) if code == UNSUPPORTED_PROTOCOL_VERSION:
+        case MCPError(code=code) if code == UNSUPPORTED_PROTOCOL_VERSION or _names_versions(failure):
             return FinalFailure(f"the server refused the protocol version: {failure.message}")
         case MCPError():
             return ConnectFailed(f"the server refused the handshake: {failure.message} (code {failure.code})")
         case TimeoutError():
-            limit, said = tunables.tooling_connect_timeout_secs, spawned.last_words()
-            return ConnectFailed(f"the server did not answer the handshake within {limit:g} s{said}")
+            limit = tunables.tooling_connect_timeout_secs
+            return ConnectFailed(f"the server did not answer the handshake within {limit:g} s{last_words}")
         case ValidationError():
             return ConnectFailed("the server's answer to the handshake is malformed")
         case _:
             return FinalFailure(str(failure))
+
+
+def _names_versions(error: MCPError) -> bool:
+    """Whether the server lists the versions that it speaks: so it refused ours, whatever code it gave."""
+    data: object = error.data
+    return isinstance(data, dict) and "supported" in data

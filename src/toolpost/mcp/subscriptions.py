@@ -40,6 +40,10 @@ LOST_ATTEMPTS = 2
 STABLE_SECS = 10.0
 """A connection that lasted so long was a good one: the wait for the next starts from the beginning."""
 
+OVERTAKEN_SECS = 2.0
+"""So long the requests that follow a subscription wait for the server's answer to it, where what is sent
+later may arrive sooner."""
+
 _log = get_logger("toolpost.mcp")
 
 Key = str | None
@@ -172,6 +176,11 @@ class Subscriptions:
                 watch.touch()
             key = above.rstrip("/")
 
+    def missed(self) -> None:
+        """Changes may have been missed: every subscriber looks again."""
+        for watch in self._watches.values():
+            watch.touch()
+
     async def wait_written(self) -> None:
         """Wait until the server has been asked for every watch that was opened before.
 
@@ -231,18 +240,18 @@ class Subscriptions:
                 await self._hold_stream(peer, watch)
             else:
                 await self._hold_interest(peer, watch)
-        except ConnectionLost:
-            if not peer.ended.is_set():
-                raise
+        except ConnectionLost as error:  # of this request at least; what comes of it is `_keep`'s business
+            _log.debug("%s", error)
 
     async def _hold_interest(self, peer: Peer, watch: _Watch) -> None:
-        asyncio.get_running_loop().call_soon(self._written, watch)  # the request is written in this turn
+        self._count_as_written(peer, watch)
         if watch.key is None:
             watch.established()
             await peer.ended.wait()
             return
         try:
             await peer.subscribe(watch.key)
+            self._written(watch)
             watch.established()
             await peer.ended.wait()
         except anyio.get_cancelled_exc_class():
@@ -251,6 +260,14 @@ class Subscriptions:
                 with anyio.move_on_after(UNSUBSCRIBE_SECS, shield=True):
                     await self._unsubscribe(peer, watch.key)
             raise
+
+    def _count_as_written(self, peer: Peer, watch: _Watch) -> None:
+        """Let the requests go that wait for this one, which is about to be written."""
+        loop = asyncio.get_running_loop()
+        if peer.in_order:
+            loop.call_soon(loop.call_soon, self._written, watch)
+        else:  # its answer is waited for, since requests may overtake each other; but not for ever
+            loop.call_later(OVERTAKEN_SECS, self._written, watch)
 
     async def _unsubscribe(self, peer: Peer, uri: str) -> None:
         try:
@@ -279,9 +296,10 @@ class Subscriptions:
             watch.key,
             worded=lambda problem: self._worded(watch, problem),
             timeout=self._timeout,
-            on_written=lambda: self._written(watch),
         )
+        self._count_as_written(peer, watch)
         async with opening as stream:
+            self._written(watch)
             watch.established()
             async for _ in stream:
                 came = True

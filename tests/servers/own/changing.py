@@ -1,4 +1,7 @@
-"""An MCP server whose resources change on request, on the SDK's lowlevel `Server`, over stdio.
+"""An MCP server whose resources change on request, on the SDK's lowlevel `Server`, over stdio or HTTP.
+
+    changing.py              over stdio
+    changing.py http PORT    http://127.0.0.1:PORT/mcp
 
 It speaks both eras: `resources/subscribe` up to 2025-11-25, `subscriptions/listen` from 2026-07-28 on.
 Lists come two a page. Tools:
@@ -13,11 +16,13 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 import anyio
 import mcp_types as types
+import uvicorn
 from mcp.server import Server, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.stdio import stdio_server
@@ -263,8 +268,8 @@ async def unsubscribe(context: Context, params: types.UnsubscribeRequestParams) 
     return types.EmptyResult()
 
 
-async def serve() -> None:
-    server: Server[Any] = Server(
+def build() -> Server[Any]:
+    return Server(
         "changing",
         version="1",
         on_list_tools=list_tools,
@@ -275,10 +280,18 @@ async def serve() -> None:
         on_unsubscribe_resource=unsubscribe,
         on_subscriptions_listen=listen,
     )
+
+
+async def serve() -> None:
+    server = build()
     options = server.create_initialization_options(NotificationOptions(resources_changed=True))
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, options)
 
 
 if __name__ == "__main__":
-    anyio.run(serve)
+    if sys.argv[1:2] == ["http"]:
+        app = build().streamable_http_app(host="127.0.0.1")
+        uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="warning")
+    else:
+        anyio.run(serve)

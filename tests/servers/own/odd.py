@@ -443,6 +443,71 @@ class Malformed(Honest):
         return arguments["answer"] if "answer" in arguments else super().call(name, arguments, id)
 
 
+class Picky(Modern):
+    """Refuses the first `server/discover` for its version, though it names that version as one of its own.
+
+    With `--n 1` it refuses every one.
+    """
+
+    asked = 0
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method == "server/discover":
+            self.asked += 1
+            if self.n or self.asked == 1:
+                return error(-32022, "Unsupported protocol version", {"supported": ["2026-07-28"]})
+        return super().answer(method, params, id)
+
+
+class WantsHeaders(Modern):
+    """Refuses a call for a header until the tools have been listed; always with `--n 1`."""
+
+    listed = False
+
+    def tools(self, cursor: str | None) -> Message:
+        self.listed = True
+        return super().tools(cursor)
+
+    def call(self, name: str, arguments: Message, id: Any) -> Message | None:
+        if self.n or not self.listed:
+            return error(-32020, "Mcp-Param-Region is missing")
+        return super().call(name, arguments, id)
+
+
+class Forgetful(Modern):
+    """Leaves out what every result of 2026-07-28 must have."""
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        answer = super().answer(method, params, id)
+        if answer is not None and "result" in answer and method != "server/discover":
+            for key in ("resultType", "ttlMs", "cacheScope"):
+                answer["result"].pop(key, None)
+        return answer
+
+
+class Structured(Malformed):
+    """Has a tool for each output schema in the argument of `declare`, which tells that the list has changed.
+
+    They answer with the JSON in their argument `answer`. With `--n 1` the list of tools is left unanswered.
+    """
+
+    schemas: ClassVar[Message] = {"sum": {"type": "object", "properties": {"sum": {"type": "number"}}}}
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        return None if method == "tools/list" and self.n else super().answer(method, params, id)
+
+    def tools(self, cursor: str | None) -> Message:
+        return {"tools": [tool(name, outputSchema=schema) for name, schema in self.schemas.items()]}
+
+    def call(self, name: str, arguments: Message, id: Any) -> Message | None:
+        if name != "declare":
+            return super().call(name, arguments, id)
+        self.schemas.clear()
+        self.schemas.update(arguments["schemas"])
+        self.notify("notifications/tools/list_changed")
+        return text("declared")
+
+
 class StderrFlood(Honest):
     """Writes 1 MiB of lines to stderr before each answer."""
 
@@ -693,12 +758,60 @@ class Leaky(Honest):
             case "refuse":
                 return error(-32000, f"{secret} is not enough")
             case "malformed":
-                return {"result": {"content": [{"type": secret}]}}
+                return {"result": [secret]}
             case "die":
                 sys.stderr.write(f"dying of {secret}\n")
                 sys.exit(5)
             case _:
                 return super().call(name, arguments, id)
+
+
+class LeakyResults(Leaky):
+    """Has LEAK as its own name, in its output schemas, and in results that do not fit them."""
+
+    def start(self) -> None:
+        self.say(pid=os.getpid())
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        answer = super().answer(method, params, id)
+        if method == "initialize" and answer is not None:
+            answer["result"]["serverInfo"] = {"name": os.environ["LEAK"], "version": os.environ["LEAK"]}
+        return answer
+
+    def tools(self, cursor: str | None) -> Message:
+        secret = os.environ["LEAK"]
+        schemas = {
+            "strict": {"properties": {"s": {"const": f"{'x' * 188}{secret}"}}},
+            "dangling": {"$ref": f"#/{secret}"},
+            "wrong": {"type": f"{'x' * 188}{secret}"},
+            f"none-{secret}": secret,
+        }
+        return {"tools": [tool(name, outputSchema=schema) for name, schema in schemas.items()]}
+
+    def call(self, name: str, arguments: Message, id: Any) -> Message | None:
+        secret = os.environ["LEAK"]
+        result = {"content": [secret], "structuredContent": {"s": f"{'y' * 180}{secret}"}}
+        return {"result": result | ({"isError": True} if name == "fail" else {})}
+
+
+class LeakyStart(Leaky):
+    """Says LEAK on stderr and exits; with `--n 1` it speaks a version of that name."""
+
+    def start(self) -> None:
+        if not self.n:
+            sys.stderr.write(f"no access with {os.environ['LEAK']}\n")
+            sys.exit(3)
+
+    def answer(self, method: str, params: Message, id: Any) -> Message | None:
+        if method == "initialize":
+            return {
+                "result": {
+                    "protocolVersion": os.environ["LEAK"],
+                    "capabilities": {},
+                    "serverInfo": {"name": "odd", "version": "1"},
+                }
+            }
+        return super().answer(method, params, id)
 
 
 def _mode(name: str) -> str:

@@ -1,0 +1,71 @@
+"""What a tool answered, read off the JSON that came. Needs no SDK.
+
+The SDK's types refuse a whole result for one block of a kind that they do not know, and drop the keys that
+they do not know. But a call has had its effect when its result comes, and the result cannot be asked for
+again: so it passes the session in an envelope, and nothing of it is lost for its form.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from toolpost.model import Json, JsonObject, ToolResult
+from toolpost.secret import get_logger
+from toolpost.tooling.port import ToolCall
+
+_log = get_logger("toolpost.mcp")
+_WHOLE = "toolpost/whole"
+
+
+def enveloped(result: JsonObject, *, modern: bool) -> JsonObject:
+    """A result of `tools/call` as every session lets it through; one that asks for input stays as it is.
+
+    Without `resultType` it is complete. MCP 2026-07-28, basic, "Result types".
+    """
+    if modern and result.get("resultType") == "input_required":
+        return result
+    return {"resultType": "complete", "content": [], _WHOLE: result}
+
+
+def completed(result: JsonObject) -> JsonObject:
+    """A result of 2026-07-28 with what the session insists on and toolpost has no use for."""
+    return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} | result
+
+
+def whole(passed: JsonObject) -> JsonObject | None:
+    """The result in an envelope; None where there is none, since the server asks for input."""
+    return passed.get(_WHOLE)
+
+
+def tool_result(result: JsonObject, call: ToolCall) -> ToolResult:
+    """The value that the agent gets. No form of a result makes it fail.
+
+    What stands for a block and is none is given as a text block, and a warning says so.
+    """
+    content = [_block(each, call.name) for each in _blocks(result.get("content"))]
+    texts = (block.get("text") for block in content if block.get("type") == "text")
+    return ToolResult(
+        name=call.name,
+        arguments=call.text,
+        value="\n".join(text for text in texts if isinstance(text, str)),
+        content=content,
+        structured_content=result.get("structuredContent"),
+        is_error=result.get("isError") not in (None, False, "false"),
+    )
+
+
+def _blocks(content: Json) -> list[Json]:
+    if content is None:  # a server may leave it out beside structuredContent
+        return []
+    return cast("list[Json]", content) if isinstance(content, list) else [content]
+
+
+def _block(block: Json, tool: str) -> JsonObject:
+    if isinstance(block, dict):
+        return cast("JsonObject", block)
+    kind = type(block).__name__
+    _log.warning("tool %r answered with content that is no block (a %s); it is given as text", tool, kind)
+    text = block if isinstance(block, str) else msgspec.json.encode(block).decode()
+    return {"type": "text", "text": text}
