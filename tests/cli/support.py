@@ -94,10 +94,11 @@ class Ended:
 
 def environment(**variables: str) -> dict[str, str]:
     """This process's, without what would change the command's behaviour."""
+    changing = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI")
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("TOOLPOST", "PYTEST")) and name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
+        if not name.startswith(("TOOLPOST", "PYTEST")) and name not in changing
     }
     return kept | variables
 

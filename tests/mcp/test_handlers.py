@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import json
 import logging
 from pathlib import Path
@@ -329,7 +330,10 @@ async def test_without_progress_the_clock_runs_out(monkeypatch: pytest.MonkeyPat
         await clock.advance(200)
 
         said_ = getattr((await opened.recv(20)).event, "text", "")
-        assert "no answer within 1100.0 s, in which progress restarted the limit of 1000 s" in said_
+        # what the machine took in truth is part of it
+        assert re.search(
+            r"no answer within 11\d\d\.\d s, in which progress restarted the limit of 1000 s", said_
+        )
 
 
 async def test_progress_without_end_is_given_up_after_ten_times_the_limit(

@@ -27,7 +27,6 @@ import msgspec
 from toolpost.errors import ConfigError, ToolpostError, Unsupported
 from toolpost.secret import mask
 from toolpost.testing.broken import died
-from toolpost.testing.case import load_case
 from toolpost.testing.printed import read_printed
 from toolpost.testing.protocol import LEAVING_SECS, READY, Order, Reply, Terms, decoded, encoded
 
@@ -122,6 +121,8 @@ def _understood(line: bytes) -> Reply | None:
 
 def _masked(printed: str, case: Path) -> str:
     """What a case has printed whose process could mask it no more: its secrets are in its config."""
+    from toolpost.testing.case import load_case  # hardly any run needs it here
+
     try:
         loaded = load_case(case)
     except ConfigError:
