@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
