@@ -34,10 +34,9 @@ def test_the_quickstart_runs_and_tells_what_happens() -> None:
     ended = toolpost("run", "-c", QUICKSTART, env={"LC_TEST_MARK": "quickstart-run"})
 
     assert ended.status == 0
-    by_agent = {
-        name: [line.split("] ", 1)[1].strip() for line in ended.out.splitlines() if f"[{name}]" in line]
-        for name in ("finder", "watcher")
-    }
+    # Not by line: a thread's `print` writes the end of the line by itself, and another may come between.
+    pieces = re.findall(r"\[(finder|watcher)\]\s+(.*?)\s*(?=\[finder\]|\[watcher\]|\Z)", ended.out, re.DOTALL)
+    by_agent = {name: [text for who, text in pieces if who == name] for name in ("finder", "watcher")}
     assert by_agent == {
         "finder": [
             "the notebook has the tools add_note, find_notes",

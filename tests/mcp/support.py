@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -171,6 +171,8 @@ def kill(pid: int) -> None:
 
 def children(*, zombies: bool = False) -> list[int]:
     """The processes that this one has started and that still run, or wait to be reaped."""
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    pids = {int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    pids: set[int] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            pids.update(map(int, (task / "children").read_text().split()))
     return sorted(pid for pid in pids if zombies or is_alive(pid))
