@@ -54,7 +54,8 @@ ACTOR: ContextVar[tuple[str, ...]] = ContextVar("toolpost actor", default=())
 """Whose doing the current callback is: an agent's name, and behind it the pump's number; () is the house."""
 
 _log = get_logger("toolpost.simulation")
-_pool_threads: Any = concurrent.futures.thread._threads_queues  # type: ignore[attr-defined]
+_pools: Any = concurrent.futures.thread  # what it keeps of its threads has no public name
+_pool_threads: Any = _pools._threads_queues
 """Every thread of a `ThreadPoolExecutor`, and the queue of its jobs."""
 _OURS = ("toolpost ", "agent ")
 """How our threads are called: those of other runs in this process too."""
@@ -246,16 +247,16 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def _check_thread(self) -> None:
         if threading.current_thread() is not self.turns.running:  # else this thread stands still for it
-            super()._check_thread()  # type: ignore[misc]
+            cast("Any", super())._check_thread()
 
     def _check_closed(self) -> None:
-        super()._check_closed()  # type: ignore[misc]
+        cast("Any", super())._check_closed()
 
 
 def _is_busy(thread: threading.Thread) -> bool:
     """Whether a pool's thread is at a job; else it waits for one, in the function of the pool itself."""
     frame = sys._current_frames().get(thread.ident or 0)  # pyright: ignore[reportPrivateUsage]: the documented way
-    return frame is not None and frame.f_code is not concurrent.futures.thread._worker.__code__  # type: ignore[attr-defined]
+    return frame is not None and frame.f_code is not _pools._worker.__code__
 
 
 class _Pulse(threading.Thread):
