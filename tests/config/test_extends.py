@@ -156,3 +156,18 @@ def test_the_environments_layer_reaches_real_toolings_and_no_double(base: Path, 
     assert config.tooling["web"].params.env["TOKEN"].expose() == "secret of web"
     assert config.tooling["double"].params == MockParams()
     assert config.tunables.inbox_bound == 5
+
+
+def test_an_agent_gets_another_start_and_another_outcome(base: Path, tmp_path: Path) -> None:
+    (base / "toolpost.toml").write_text(f'{BASE}[test]\n[assertions.brain]\noutcome = {{ exited = "a" }}\n')
+    path = tmp_path / "cases" / "first.test.toml"
+    path.write_text(
+        '[test]\nextends = "../app/toolpost.toml"\n[agents.brain]\nentry = "brain:other"\n'
+        '[assertions.brain]\noutcome = { failed = "b" }\n'
+    )
+
+    loaded = load_case(path)
+
+    agent = loaded.config.agents["brain"]
+    assert (agent.script, agent.entry) == (None, "brain:other")
+    assert loaded.assertions["brain"]["outcome"] == {"failed": "b"}

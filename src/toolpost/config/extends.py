@@ -41,7 +41,7 @@ def with_base(raw: Raw, kinds: Kinds, seen: tuple[Path, ...] = ()) -> Raw:
     except ConfigError as error:
         raise ConfigError([f"{raw.label}: test.extends: {problem}" for problem in error.problems]) from None
     _anchor(base, kinds)
-    merged = _merged(_without_replaced(base.table, raw.table), raw.table)
+    merged = _merged(_without_said_anew(_without_replaced(base.table, raw.table), raw.table), raw.table)
     merged["test"] = {key: each for key, each in merged["test"].items() if key != "extends"}
     return Raw(merged, raw.folder, raw.label, [*raw.files, *base.files])
 
@@ -58,6 +58,21 @@ def _without_replaced(below: Table, above: Table) -> Table:
         if _kind(mine.get(name)) in (None, _kind(each))
     }
     return {**below, "tooling": kept}
+
+
+_SAID_ONCE = {"agents": (("script", "entry"), ("entry", "script")), "assertions": (("outcome", "outcome"),)}
+"""By table: a key, and the one of the base that it takes the place of, where merging would keep both."""
+
+
+def _without_said_anew(below: Table, above: Table) -> Table:
+    """The base without what the file says in another way: how an agent starts, how it must end."""
+    for top, pairs in _SAID_ONCE.items():
+        tables, own_tables = _named_tables(below.get(top)), _named_tables(above.get(top))
+        for name in tables.keys() & own_tables.keys():
+            for key, other in pairs:
+                if key in own_tables[name]:
+                    tables[name].pop(other, None)
+    return below
 
 
 def _kind(table: object) -> object:
@@ -94,8 +109,12 @@ def _anchor_table(table: Table, struct: Any, folder: Path) -> None:
 
 
 def _tables(named: object) -> list[Table]:
-    tables = cast("Table", named).values() if isinstance(named, dict) else ()
-    return [cast("Table", each) for each in tables if isinstance(each, dict)]
+    return list(_named_tables(named).values())
+
+
+def _named_tables(named: object) -> dict[str, Table]:
+    tables = cast("Table", named) if isinstance(named, dict) else {}
+    return {name: cast("Table", each) for name, each in tables.items() if isinstance(each, dict)}
 
 
 def _real(path: Path) -> Path:

@@ -198,7 +198,7 @@ def show(source: Json) -> str:
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(source, list):
         return f"[{', '.join(show(each) for each in cast('list[Json]', source))}]"
-    return json.dumps(source, ensure_ascii=False)
+    return json.dumps(source, ensure_ascii=False, default=str)  # a date of TOML is none of JSON
 
 
 def show_path(path: Path) -> str:
