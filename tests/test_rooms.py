@@ -51,7 +51,14 @@ toolpost/host/clock.py, put `("host.clock",)` where it belongs.
 ALLOWED = {"config": {"errors", "secret", "model", "tooling"}}
 """Rooms that may import less than their line allows."""
 
-CONFINED = {"aiohttp": "mcp", "mcp": "mcp", "mcp_types": "mcp", "rich": "cli", "typer": "cli"}
+CONFINED = {
+    "aiohttp": "mcp",
+    "mcp": "mcp",
+    "mcp_types": "mcp",
+    "rich": "cli",
+    "typer": "cli",
+    "wasmtime": "wasm",
+}
 """Packages of others, and the one room that may import each."""
 
 EAGER_UP_TO = "tooling"

@@ -13,7 +13,8 @@
     ├── RecvTimeout        no envelope arrived in time; nothing is lost
     ├── TooManyOpenCalls   take envelopes from the inbox before queueing more
     ├── HostClosed         the host has ended, or is ending
-    └── ScriptError        a mock's script and the agent disagree (also an AssertionError)
+    ├── ScriptError        a mock's script and the agent disagree (also an AssertionError)
+    └── GuestFailed        a guest (WASM) trapped, exited, computed too long, or gave an error
 
     AgentStopped           a BaseException: the agent outlived its grace after `Shutdown`
 
@@ -122,6 +123,10 @@ class HostClosed(ToolpostError):
 
 class ScriptError(ToolpostError, AssertionError):
     """A mock was called in a way that its script does not have."""
+
+
+class GuestFailed(ToolpostError):
+    """A guest's end that was no success; its text is all that there is to tell."""
 
 
 def _remade(kind: type[ToolpostError], args: tuple[Any, ...], state: dict[str, Any]) -> ToolpostError:

@@ -1,7 +1,15 @@
 """From TOML and environment to a `Config`. Knows the table of kinds, and nothing of what they do."""
 
 from toolpost.config.load import CheckAssertions, Source, load_case_config, load_config
-from toolpost.config.model import AgentConfig, CaseConfig, CaseSettings, Config, ToolingConfig, Tunables
+from toolpost.config.model import (
+    AgentConfig,
+    CaseConfig,
+    CaseSettings,
+    Config,
+    Sandbox,
+    ToolingConfig,
+    Tunables,
+)
 
 __all__ = [
     "AgentConfig",
@@ -9,6 +17,7 @@ __all__ = [
     "CaseSettings",
     "CheckAssertions",
     "Config",
+    "Sandbox",
     "Source",
     "ToolingConfig",
     "Tunables",

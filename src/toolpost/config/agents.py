@@ -31,6 +31,7 @@ def read_agent(name: str, raw: object, *, walk: Walk, toolings: Collection[str])
     _check_toolings(table.get("toolings"), path, walk, toolings)
     if agent is BROKEN:
         return BROKEN
+    _check_preopens(agent, path, walk)
     return AgentConfig(
         name=name,
         script=_script(agent.script, table, path, walk),
@@ -58,6 +59,13 @@ def _check_toolings(names: Any, path: KeyPath, walk: Walk, known: Collection[str
         if isinstance(name, str) and name not in known:
             here = (*path, "toolings", at)
             walk.problems.add(here, f"unknown tooling {name!r}; known toolings: {nearest(name, known)}")
+
+
+def _check_preopens(agent: AgentTable, path: KeyPath, walk: Walk) -> None:
+    for seen_as, preopen in (agent.sandbox.preopens if agent.sandbox else {}).items():
+        if not Path(preopen.path).is_dir():
+            here = (*path, "sandbox", "preopens", seen_as, "path")
+            walk.problems.add(here, f"no such folder; relative paths start in {walk.folder}")
 
 
 def _script(script: str | None, table: dict[str, Any], path: KeyPath, walk: Walk) -> Path | None:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from toolpost.model import JsonObject
+from toolpost.secret import Secret
 from toolpost.tooling.registry import Kind
 
 
@@ -69,6 +70,67 @@ def _entry_problem(text: str) -> str | None:
     return None if all(map(str.isidentifier, names)) else "expected package.module:function"
 
 
+def _text_problem(text: str) -> str | None:
+    return "a NUL character cannot be passed to a guest" if "\0" in text else None
+
+
+def _variable_problem(name: str) -> str | None:
+    return None if name and not {"=", "\0"} & set(name) else "not the name of an environment variable"
+
+
+def _guest_path_problem(path: str) -> str | None:
+    return None if path.startswith("/") and "\0" not in path else "expected a path that begins with /"
+
+
+class Preopen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A folder that a guest may use."""
+
+    path: Annotated[
+        str,
+        Meta(
+            description="The folder; relative to the config's.",
+            extra={"expand": True, "path": True, "check": _path_problem},
+        ),
+    ]
+    writable: Annotated[bool, Meta(description="The guest may change what is in it.")] = False
+
+
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `sandbox` of a guest: its limits, and what it is granted besides its toolings."""
+
+    memory_mb: Annotated[
+        int, Meta(ge=1, le=4096, description="How much memory it may have, in units of 1,048,576 bytes.")
+    ] = 256
+    timeout_secs: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="How long it may compute from one host call to the next; `inf` is for ever.",
+            extra={"infinite": True},
+        ),
+    ] = 60.0
+    preopens: Annotated[
+        dict[str, Preopen],
+        Meta(
+            description="The folders that it sees, by the path under which it sees them.",
+            extra={"check_key": _guest_path_problem},
+        ),
+    ] = {}
+    env: Annotated[
+        dict[str, Secret],
+        Meta(
+            description="Its environment variables.",
+            extra={"expand": True, "keep_case": True, "check": _text_problem, "check_key": _variable_problem},
+        ),
+    ] = {}
+    stdout: Annotated[
+        Literal["log", "inherit", "discard"],
+        Meta(
+            description="Where stdout and stderr go: to its log by lines, to those of toolpost, or nowhere."
+        ),
+    ] = "log"
+
+
 class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys of `[agents.<name>]`, as a file has them."""
 
@@ -92,7 +154,9 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     toolings: Annotated[
         list[str] | None, Meta(description="The toolings that the agent may use; by default all.")
     ] = None
-    sandbox: Annotated[dict[str, Any] | None, Meta(description="What a guest (.wasm) is granted.")] = None
+    sandbox: Annotated[
+        Sandbox | None, Meta(description="The limits of a guest (.wasm), and what it is granted.")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +170,8 @@ class AgentConfig:
     params: JsonObject = field(default_factory=dict[str, Any])
     toolings: list[str] | None = None
     """None is every tooling."""
-    sandbox: JsonObject | None = None
+    sandbox: Sandbox | None = None
+    """Of a guest: None is the limits by default, and no grant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ An async agent is a task of its own on the host's loop. A sync agent has a threa
 its host calls cross the bridge. Either way an agent ends in one of three outcomes, and at shutdown in three
 steps: `Shutdown` in its inbox, after a grace `AgentStopped` in its next host call, and at last a task is
 cancelled. A thread, which nothing can end, and a task that swallows its cancellation are left behind, with a
-report of where they stand.
+report of where they stand. A guest is a sync agent that can be ended while it computes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import anyio
 import msgspec
 
 from toolpost.config import AgentConfig, Config
-from toolpost.errors import AgentStopped, ConfigError
+from toolpost.errors import AgentStopped, ConfigError, GuestFailed
 from toolpost.host.cancelling import leave_behind
 from toolpost.host.context import AgentContext
 from toolpost.host.simulation import SimulatedLoop
@@ -42,6 +42,8 @@ SHUTDOWN_GRACE_SECS = 5.0
 """From `Shutdown` until an agent's host calls raise `AgentStopped`."""
 STOP_GRACE_SECS = 1.0
 """From then until the agent is cancelled, or its thread left behind."""
+CLOSING_STRETCH_SECS = 0.5
+"""How long a guest may compute from one host call to the next once it is shut down."""
 _LATE = "did not end in time after Shutdown"
 _STOPPED = "was stopped"
 
@@ -77,6 +79,13 @@ class Agent:
     name: str
     function: Callable[[Any], object] | None
     error: BaseException | None = None
+    limit: Callable[[float], None] | None = None
+    """Of a guest: ends it, from any thread, once it computes for so many seconds without a host call."""
+
+
+_LOADERS = {".wasm": "toolpost.wasm.load:load_guest"}
+"""What makes an agent of a script that is no Python, by its suffix. Named as an entry point names it, so that
+this room needs no import of one above it."""
 
 
 def load_agents(config: Config) -> list[Agent]:
@@ -105,6 +114,9 @@ def load_agent(config: AgentConfig, import_path: Iterable[Path]) -> Agent:
     Raises:
         ConfigError: There is no such module or function.
     """
+    if config.script is not None and (loader := _LOADERS.get(config.script.suffix)):
+        module, _, attribute = loader.partition(":")
+        return getattr(importlib.import_module(module), attribute)(config)
     missing = [text for each in import_path if (text := str(each)) not in sys.path]
     sys.path[:0] = missing
     name, _, attribute = str(config.entry).partition(":")
@@ -200,6 +212,7 @@ class AgentRun:
     async def end(self, hurry: asyncio.Event) -> None:
         """Bring the agent to its end, gently at first; once `hurry` is set, without its grace."""
         self._context.shut_down()
+        self._limit(CLOSING_STRETCH_SECS)
         async with anyio.create_task_group() as waits:
             waits.start_soon(_wait_and_cancel, hurry, waits.cancel_scope)
             await self._ends_within(SHUTDOWN_GRACE_SECS)
@@ -211,15 +224,23 @@ class AgentRun:
         """Stop the agent without `Shutdown` and grace; this is its outcome, whatever it does."""
         if self._verdict is None:
             self._verdict = verdict
-            self._context.stop(_STOPPED)
+            self._halt(_STOPPED)
 
     async def see_off(self) -> None:
         """Wait for the end of an agent that was stopped; one that does not heed it is cancelled, or left."""
         if not self.done.is_set():
             await self._stop(_STOPPED)
 
-    async def _stop(self, why: str) -> None:
+    def _halt(self, why: str) -> None:
         self._context.stop(why)
+        self._limit(0)
+
+    def _limit(self, seconds: float) -> None:
+        if self._agent.limit is not None:
+            self._agent.limit(seconds)
+
+    async def _stop(self, why: str) -> None:
+        self._halt(why)
         if await self._ends_within(STOP_GRACE_SECS):
             return
         if self._task is not None:
@@ -247,7 +268,7 @@ class AgentRun:
 
     def abandon(self) -> None:
         """Stop the agent, and wait for it no more."""
-        self._context.stop(_LATE)
+        self._halt(_LATE)
         self._left.set()
 
     async def _ends_within(self, seconds: float) -> bool:
@@ -332,6 +353,9 @@ class AgentRun:
         stops = [each for each in _leaves(error) if isinstance(each, AgentStopped)]
         if stops and len(stops) == len(_leaves(error)):
             error = stops[0]  # a task group whose tasks were all stopped is an agent that was stopped
+        elif isinstance(error, GuestFailed):
+            self._has_failed = True
+            self._context.log.error("agent %r failed: %s", self.name, error)
         else:
             self._has_failed = True
             told = (type(error), error, own_traceback(error))
@@ -350,6 +374,8 @@ MOST_LEAVES = 5
 
 def _description(error: BaseException) -> str:
     text = _text_by(str, error)
+    if isinstance(error, GuestFailed):
+        return text
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     leaves = _leaves(error)
     if leaves != [error]:

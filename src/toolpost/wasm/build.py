@@ -1,0 +1,67 @@
+"""An agent in Python as a component, by componentize-py, with toolpost.wit and the guest's own `toolpost`."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from toolpost.errors import ToolpostError, UsageError
+
+WIT = Path(__file__).with_name("toolpost.wit")
+_GUEST_MODULES = Path(__file__).with_name("python")
+_ENTRY = "toolpost_entry"
+
+
+def build(agent: Path, output: Path) -> None:
+    """Make a component of an agent's file; the modules that it imports, from its folder too, go in.
+
+    Raises:
+        UsageError: The file is no sync agent, or componentize-py is not installed.
+        ToolpostError: componentize-py failed; with what it said.
+    """
+    _check(agent)
+    program = _componentize_py()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        entry = f"import toolpost\nfrom {agent.stem} import run\n\nWitWorld = toolpost.guest(run)\n"
+        (folder / f"{_ENTRY}.py").write_text(entry)
+        made = folder / "agent.wasm"
+        paths = [
+            each for path in (folder, _GUEST_MODULES, agent.parent) for each in ("-p", str(path.resolve()))
+        ]
+        command = [program, "-d", str(WIT), "-w", "agent", "componentize", *paths, _ENTRY, "-o", str(made)]
+        environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False)
+        if done.returncode != 0:
+            said = (done.stderr + done.stdout).strip()
+            raise ToolpostError(f"componentize-py could not build {agent}:\n{said}")
+        try:
+            shutil.move(made, output)
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error.strerror}") from None
+
+
+def _check(agent: Path) -> None:
+    try:
+        tree = ast.parse(agent.read_text(encoding="utf-8"), str(agent))
+    except OSError as error:
+        raise UsageError(f"{agent} cannot be read: {error.strerror}") from None
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{agent} is no Python: {error}") from None
+    if not agent.stem.isidentifier() or agent.stem in ("toolpost", _ENTRY):
+        raise UsageError(f"{agent.name!r} cannot be imported under its name: rename it, as to agent.py")
+    if any(isinstance(each, ast.AsyncFunctionDef) and each.name == "run" for each in tree.body):
+        raise UsageError(f"{agent} has an async `run`, and guests are sync agents: write `def run(host)`")
+
+
+def _componentize_py() -> str:
+    beside = Path(sysconfig.get_path("scripts"), "componentize-py")
+    found = shutil.which(beside) or shutil.which("componentize-py")
+    if found is None:
+        raise UsageError("building guests needs componentize-py: pip install componentize-py")
+    return found

@@ -1,0 +1,183 @@
+"""The host's side of toolpost.wit: each function of it, on top of the sync face.
+
+A failure that an agent may react to is the error of the function's `result`. All else that is raised here,
+the end of an agent above all, is for the guest's run to keep: it ends the guest inside the call.
+
+The binding takes the bare value for a `result` whose two sides are of different Python types, and else a
+`Variant`: `_either` and `_either_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from wasmtime import StoreContext
+from wasmtime.component import LinkerInstance, Record, ResourceAny, ResourceHost, ResourceType, Variant
+
+from toolpost.errors import UsageError
+from toolpost.host.sync import SyncHost, SyncTooling
+from toolpost.wasm import convert
+from toolpost.wasm.convert import text
+
+MOST_HANDLES = 1024
+"""How many a guest may hold at once."""
+_TYPE = 1
+"""How the binding knows the resource `tooling`, among a guest's: it is the only one of ours."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _problem(error: Exception) -> str:
+    return text(f"{type(error).__name__}: {error}")
+
+
+def _either(function: Callable[P, T]) -> Callable[P, T | str]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> T | str:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return _problem(error)
+
+    return call
+
+
+def _either_text(function: Callable[P, str]) -> Callable[P, Variant]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> Variant:
+        try:
+            return Variant("ok", text(function(*args, **kwargs)))
+        except Exception as error:
+            return Variant("err", _problem(error))
+
+    return call
+
+
+@_either
+def _list_tools(handle: SyncTooling) -> list[Record]:
+    return [convert.tool(each) for each in handle.list_tools()]
+
+
+@_either_text
+def _call_tool(handle: SyncTooling, name: str, arguments: str, timeout: float | None) -> str:
+    return handle.call_tool(name, arguments, timeout=timeout)
+
+
+@_either
+def _call_tool_blocking(handle: SyncTooling, name: str, arguments: str, timeout: float | None) -> Record:
+    return convert.tool_result(handle.call_tool_blocking(name, arguments, timeout=timeout))
+
+
+@_either
+def _list_resources(handle: SyncTooling) -> list[Record]:
+    return [convert.resource_info(each) for each in handle.list_resources()]
+
+
+@_either
+def _read_resource(handle: SyncTooling, uri: str) -> Record:
+    return convert.resource_content(handle.read_resource(uri))
+
+
+METHODS: dict[str, Callable[Concatenate[SyncTooling, ...], Any]] = {
+    "kind": lambda handle: text(handle.kind()),
+    "name": lambda handle: text(handle.name()),
+    "list-tools": _list_tools,
+    "call-tool": _call_tool,
+    "is-open": SyncTooling.is_open,
+    "cancel": SyncTooling.cancel,
+    "call-tool-blocking": _call_tool_blocking,
+    "list-resources": _list_resources,
+    "read-resource": _read_resource,
+    "subscribe-resource-list": _either_text(SyncTooling.subscribe_resource_list),
+    "unsubscribe-resource-list": SyncTooling.unsubscribe_resource_list,
+    "subscribe-resource": _either_text(SyncTooling.subscribe_resource),
+    "unsubscribe-resource": SyncTooling.unsubscribe_resource,
+}
+"""Those of the resource `tooling`."""
+
+
+@_either
+def _recv(host: SyncHost, timeout: float | None) -> Record:
+    return convert.envelope(host.recv(timeout))
+
+
+def _try_recv(host: SyncHost) -> Record | None:
+    envelope = host.try_recv()
+    return None if envelope is None else convert.envelope(envelope)
+
+
+HOST: dict[str, Callable[Concatenate[SyncHost, ...], Any]] = {
+    "recv": _recv,
+    "try-recv": _try_recv,
+    "log": SyncHost.log,
+    "name": lambda host: text(host.name),
+    "params": lambda host: convert.json_text(host.params),
+    "now": SyncHost.now,
+    "sleep": SyncHost.sleep,
+}
+"""Those of the interface `host`."""
+
+OFFERED: dict[str, frozenset[str]] = {
+    "types": frozenset(),
+    "tooling": frozenset({"get", *(f"[method]tooling.{name}" for name in METHODS)}),
+    "host": frozenset(HOST),
+}
+"""The functions of each interface of toolpost.wit."""
+
+Guard = Callable[[Callable[[], Any]], Any]
+"""Runs one call. What the call raises must not reach the binding, which would keep it for any thread."""
+
+
+class Toolings:
+    """The handles that a guest holds."""
+
+    def __init__(self, host: SyncHost) -> None:
+        self._host = host
+        self._held: dict[int, SyncTooling] = {}
+        self._last = 0
+
+    def define(self, instance: LinkerInstance, guard: Guard) -> None:
+        """Put the interface `tooling` into a linker."""
+
+        def drop(_store: StoreContext, number: int) -> None:
+            self._held.pop(number, None)
+
+        instance.add_resource("tooling", ResourceType.host(_TYPE), drop)
+        instance.add_func("get", _guarded(self._get, guard))
+        for name, method in METHODS.items():
+            instance.add_func(f"[method]tooling.{name}", self._bound(method, guard))
+
+    @_either
+    def _get(self, name: str) -> ResourceHost:
+        if len(self._held) >= MOST_HANDLES:
+            raise UsageError(f"this guest holds {len(self._held)} handles of toolings: drop some first")
+        handle = self._host.tooling.get(name)
+        self._last += 1
+        self._held[self._last] = handle
+        return ResourceHost.own(self._last, _TYPE)
+
+    def _bound(
+        self, method: Callable[Concatenate[SyncTooling, ...], Any], guard: Guard
+    ) -> Callable[..., Any]:
+        def call(store: StoreContext, borrowed: ResourceAny, *args: Any) -> Any:
+            def on_handle() -> Any:
+                # `to_host` also gives the borrow up: one that is kept until the call is over is a trap
+                return method(self._held[borrowed.to_host(store).rep], *args)
+
+            return guard(on_handle)
+
+        return call
+
+
+def define_host(instance: LinkerInstance, host: SyncHost, guard: Guard) -> None:
+    """Put the interface `host` into a linker."""
+    for name, function in HOST.items():
+        instance.add_func(name, _guarded(partial(function, host), guard))
+
+
+def _guarded(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:
+    def call(_store: StoreContext, *args: Any) -> Any:
+        return guard(partial(function, *args))
+
+    return call

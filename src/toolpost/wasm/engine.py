@@ -1,0 +1,160 @@
+"""Compiled components: made once, kept in the user's cache folder, and loaded by each guest's own engine.
+
+Each guest has an engine of its own, since an engine's epoch is what ends the code that runs on it, and ends
+all of it. Loading a compiled component takes milliseconds: the file is mapped, not read.
+
+The cache holds machine code that is run as it is. So its folder is the user's own, and a file is named by the
+digest of all that made it. It is complete once it has its name: it is written beside it, and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from wasmtime import Config, Engine, WasmtimeError
+from wasmtime.component import Component
+from wasmtime.component import _types as binding  # pyright: ignore[reportPrivateUsage]: mended below
+
+from toolpost.secret import get_logger
+
+KEPT = 20
+"""How many compiled components stay in the cache: those that were used last."""
+_SUFFIX = ".cwasm"
+
+_log = get_logger("toolpost.wasm")
+_compiling = threading.Lock()
+"""Of two that need the same component at once, the second finds it compiled."""
+_known: dict[tuple[str, int, int, int], Compiled] = {}
+"""What this process has loaded, by path, inode, time and size of the file: each seed of a test loads anew."""
+
+
+class _ClassesOfThread(threading.local):
+    """A set for each thread."""
+
+    def __init__(self) -> None:
+        self._classes: set[type] = set()
+
+    def clear(self) -> None:
+        self._classes.clear()
+
+    def add(self, each: type) -> None:
+        self._classes.add(each)
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(self._classes)
+
+
+# The binding fills one set, a global, to find a variant's case: guests in two threads would mix theirs up.
+_any_binding: Any = binding
+_any_binding.case_test_cache = _ClassesOfThread()
+
+
+def new_engine() -> Engine:
+    """An engine whose code ends when its epoch moves on."""
+    config = Config()
+    config.epoch_interruption = True
+    return Engine(config)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A component that was compiled."""
+
+    source: Path | bytes
+    """The file in the cache; or what it would hold, where it cannot be written."""
+
+    def load(self, engine: Engine) -> Component:
+        """The component, for one engine.
+
+        Raises:
+            WasmtimeError: The file is not what it was any more.
+        """
+        if isinstance(self.source, bytes):
+            return Component.deserialize(engine, self.source)
+        return Component.deserialize_file(engine, str(self.source))
+
+
+def compiled(path: Path) -> Compiled:
+    """The component of a file, compiled now if it is not yet.
+
+    Raises:
+        OSError: The file cannot be read.
+        WasmtimeError: It holds no component.
+    """
+    with _compiling:
+        stat = path.stat()
+        key = (str(path), stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        found = _known.get(key)
+        if found is None or not _is_usable(found):
+            found = _known[key] = _from_cache(path)
+        return found
+
+
+def _from_cache(path: Path) -> Compiled:
+    wasm = path.read_bytes()
+    made_by = f"wasmtime {version('wasmtime')} with epochs\n".encode()
+    place = cache_folder() / (hashlib.sha256(made_by + wasm).hexdigest() + _SUFFIX)
+    if _is_usable(Compiled(place)):
+        return Compiled(place)
+    _log.info("compiling %s, once", path)
+    code = bytes(Component(new_engine(), wasm).serialize())
+    try:
+        _keep(place, code)
+    except OSError as error:
+        _log.warning("%s is compiled for this run alone: %s: %s", path, place.parent, error.strerror)
+        return Compiled(code)
+    return Compiled(place)
+
+
+def _is_usable(found: Compiled) -> bool:
+    if isinstance(found.source, bytes):
+        return True
+    try:
+        found.load(new_engine())
+        os.utime(found.source)
+    except (WasmtimeError, OSError):  # not there, or written by another machine that shares the folder
+        return False
+    return True
+
+
+def _keep(place: Path, code: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, beside = tempfile.mkstemp(dir=place.parent, prefix="new-", suffix=_SUFFIX)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(code)
+        Path(beside).replace(place)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    by_use = sorted(place.parent.glob(f"*{_SUFFIX}"), key=_used, reverse=True)
+    for old in by_use[KEPT:]:
+        old.unlink(missing_ok=True)
+
+
+def _used(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:  # another process has removed it
+        return 0.0
+
+
+def cache_folder() -> Path:
+    """Where compiled components are kept."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or ""
+        default = Path.home() / "AppData" / "Local"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or ""
+        default = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    # a path that is not absolute is to be ignored, says the specification
+    return (Path(base) if os.path.isabs(base) else default) / "toolpost" / "wasm"  # noqa: PTH117

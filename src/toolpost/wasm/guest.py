@@ -1,0 +1,176 @@
+"""One guest: a component that runs as a sync agent does, in the thread of its own that it is called in.
+
+It can be ended while it computes, which no Python agent can: its engine's epoch moves on, and its code traps
+at the next turn of a loop or entry of a function. So each guest has its own engine.
+
+What ends a guest from inside a host call (the agent was stopped, say) is kept here, and raised when the guest
+has been unwound: the binding would hand an exception to whichever guest fails next.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from wasmtime import Engine, ExitTrap, Store, WasiConfig, WasmtimeError
+from wasmtime.component import Linker, Variant
+
+from toolpost.config import Sandbox
+from toolpost.errors import AgentStopped, GuestFailed
+from toolpost.host.sync import SyncHost
+from toolpost.wasm.calls import Toolings, define_host
+from toolpost.wasm.engine import Compiled, new_engine
+from toolpost.wasm.interface import PACKAGE, VERSION
+from toolpost.wasm.output import Lines
+from toolpost.wasm.watch import WATCH
+
+MOST_TABLE_ELEMENTS = 1_000_000
+"""Of 8 bytes each, which count for no memory of the guest's own."""
+
+
+class Guest:
+    """An agent's function, `run(host)`, that is a component. It runs once."""
+
+    def __init__(self, name: str, compiled: Compiled, sandbox: Sandbox) -> None:
+        self._name = name
+        self._compiled = compiled
+        self._sandbox = sandbox
+        self._engine: Engine | None = None
+        self._limit = math.inf
+        """How long it may compute, once the house ends it."""
+        self._computes_since: float | None = None
+        """None while it is in a host call."""
+        self._lock = threading.Lock()
+        self._ended_by: BaseException | None = None
+        """What is raised once it is unwound, whatever it did. The first counts."""
+
+    def __call__(self, host: SyncHost) -> str | None:
+        engine = new_engine()
+        store = self._new_store(engine)
+        self._engine = engine
+        WATCH.add(self)
+        try:
+            if self._limit <= 0:  # the house could not tell this engine
+                engine.increment_epoch()
+            return self._run(engine, store, host)
+        finally:
+            WATCH.remove(self)
+            self._engine = None
+            store.close()
+
+    def limit(self, seconds: float) -> None:
+        """The house ends it: from now on it computes for so long at most. From any thread."""
+        self._limit = min(self._limit, seconds)
+        if self._limit <= 0:
+            self._interrupt()
+
+    def check(self, now: float) -> None:
+        """Interrupt it, if it has computed for too long."""
+        since = self._computes_since
+        if since is None:
+            return
+        if 0 < self._limit <= now - since:
+            how_long = f"{self._limit:g} s after Shutdown"
+            self._end_by(AgentStopped(f"agent {self._name!r} computed for {how_long} without a host call"))
+            self._interrupt()
+        elif now - since >= self._sandbox.timeout_secs:
+            limit = f"{self._sandbox.timeout_secs:g} s (sandbox.timeout_secs)"
+            self._end_by(GuestFailed(f"it computed for {limit} without a host call, and was interrupted"))
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        engine = self._engine
+        if engine is not None:
+            engine.increment_epoch()
+
+    def _end_by(self, why: BaseException) -> None:
+        with self._lock:
+            self._ended_by = self._ended_by or why
+
+    def _run(self, engine: Engine, store: Store, host: SyncHost) -> str | None:
+        with Lines(self._name) as lines:
+            store.set_wasi(self._wasi(lines))
+            try:
+                linker = self._linker(engine, host)
+                component = self._compiled.load(engine)
+                self._computes_since = time.monotonic()
+                instance = linker.instantiate(store, component)
+                run = instance.get_func(store, "run")
+                assert run is not None, "it was looked at when it was loaded"
+                result: Any = run(store)
+            except Exception as error:
+                raise self._reason(error) from None
+            finally:
+                self._computes_since = None
+        assert isinstance(result, Variant), "its type was looked at, too"
+        if result.tag == "err":
+            raise GuestFailed(result.payload)
+        return result.payload
+
+    def _reason(self, error: Exception) -> BaseException:
+        if self._ended_by is not None:
+            return self._ended_by
+        if self._limit <= 0:
+            return AgentStopped(f"agent {self._name!r} was stopped while it computed")
+        return _failure(error)
+
+    def _new_store(self, engine: Engine) -> Store:
+        store = Store(engine)
+        store.set_epoch_deadline(1)
+        store.set_limits(
+            memory_size=self._sandbox.memory_mb * 1024 * 1024,
+            memories=1,  # each would have the whole of it
+            table_elements=MOST_TABLE_ELEMENTS,
+        )
+        return store
+
+    def _wasi(self, lines: Lines) -> WasiConfig:
+        wasi = WasiConfig()
+        wasi.env = [(name, value.expose()) for name, value in self._sandbox.env.items()]
+        for seen_as, preopen in self._sandbox.preopens.items():
+            wasi.preopen_dir(preopen.path, seen_as, preopen.writable)
+        match self._sandbox.stdout:
+            case "log":
+                wasi.stdout_custom = lines.stdout.write
+                wasi.stderr_custom = lines.stderr.write
+            case "inherit":
+                wasi.inherit_stdout()
+                wasi.inherit_stderr()
+            case "discard":
+                pass
+        return wasi
+
+    def _linker(self, engine: Engine, host: SyncHost) -> Linker:
+        linker = Linker(engine)
+        linker.add_wasip2()
+        with linker.root() as root:
+            with root.add_instance(f"{PACKAGE}/types@{VERSION}"):
+                pass
+            with root.add_instance(f"{PACKAGE}/tooling@{VERSION}") as tooling:
+                Toolings(host).define(tooling, self._guard)
+            with root.add_instance(f"{PACKAGE}/host@{VERSION}") as rest:
+                define_host(rest, host, self._guard)
+        return linker
+
+    def _guard(self, call: Callable[[], Any]) -> Any:
+        """Around each host call: the guest does not compute meanwhile, and is unwound if it may not go on."""
+        self._computes_since = None
+        try:
+            return call()
+        except BaseException as error:
+            self._end_by(error)
+            raise WasmtimeError("the host ended the guest") from None
+        finally:
+            self._computes_since = time.monotonic()
+
+
+def _failure(error: Exception) -> GuestFailed:
+    if isinstance(error, ExitTrap):
+        return GuestFailed(f"it exited with status {error.code}, and did not return from `run`")
+    if not isinstance(error, WasmtimeError):  # of the binding: its functions are not typed as ours
+        return GuestFailed(f"it does not fit {PACKAGE}@{VERSION}: {type(error).__name__}: {error}")
+    where, _, cause = str(error).strip().partition("\n\nCaused by:\n")
+    return GuestFailed(f"{cause.strip()}\n{where}" if cause else where)
