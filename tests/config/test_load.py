@@ -13,6 +13,7 @@ import pytest
 from msgspec import Meta
 
 from toolpost.config import AgentConfig, Config, Tunables, load_config
+from toolpost.config.model import Preopen
 from toolpost.errors import ConfigError
 from toolpost.secret import Secret
 from toolpost.tooling.registry import Kind
@@ -531,9 +532,30 @@ class TestAgents:
 
     def test_a_guest_with_a_sandbox(self, tmp_path: Path) -> None:
         (tmp_path / "brain.wasm").touch()
-        path = self.agent(tmp_path, script="brain.wasm", sandbox={"memory": 1})
+        (tmp_path / "notes").mkdir()
+        granted = {"preopens": {"/notes": {"path": "notes", "writable": True}}, "env": {"Mode": "${MODE}"}}
+        path = self.agent(tmp_path, script="brain.wasm", sandbox={"memory_mb": 1, **granted})
 
-        assert load(path, kinds=KINDS).agents["a"].sandbox == {"memory": 1}
+        sandbox = load(path, {"MODE": "careful"}, kinds=KINDS).agents["a"].sandbox
+
+        assert sandbox is not None
+        assert (sandbox.memory_mb, sandbox.timeout_secs, sandbox.stdout) == (1, 60.0, "log")
+        assert sandbox.preopens == {"/notes": Preopen(path=str(tmp_path / "notes"), writable=True)}
+        assert {name: value.expose() for name, value in sandbox.env.items()} == {"Mode": "careful"}
+
+    def test_a_sandbox_with_problems(self, tmp_path: Path) -> None:
+        (tmp_path / "brain.wasm").touch()
+        sandbox = {
+            "memory": 1,
+            "memory_mb": 0,
+            "timeout_secs": 0,
+            "preopens": {"/a": {"path": "absent"}, "b": {"path": "."}, "/c": "."},
+            "env": {"A=B": "x"},
+            "stdout": "screen",
+        }
+        path = self.agent(tmp_path, script="brain.wasm", sandbox=sandbox)
+
+        assert [each.removeprefix(f"{path}: agents.a.sandbox.") for each in problems(path, kinds=KINDS)] == []
 
     def test_a_script_from_the_environment(self, tmp_path: Path) -> None:
         (tmp_path / "brain.py").touch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ def build(agent: Path, output: Path) -> None:
     """Make a component of an agent's file; the modules that it imports, from its folder too, go in.
 
     Raises:
-        UsageError: The file is no sync agent, or componentize-py is not installed.
+        UsageError: The file is no agent, or componentize-py is not installed.
         ToolpostError: componentize-py failed; with what it said.
     """
     _check(agent)
@@ -47,16 +46,10 @@ def build(agent: Path, output: Path) -> None:
 
 
 def _check(agent: Path) -> None:
-    try:
-        tree = ast.parse(agent.read_text(encoding="utf-8"), str(agent))
-    except OSError as error:
-        raise UsageError(f"{agent} cannot be read: {error.strerror}") from None
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(f"{agent} is no Python: {error}") from None
-    if not agent.stem.isidentifier() or agent.stem in ("toolpost", _ENTRY):
+    if not agent.is_file():
+        raise UsageError(f"there is no file {str(agent)!r}")
+    if agent.suffix != ".py" or not agent.stem.isidentifier() or agent.stem in ("toolpost", _ENTRY):
         raise UsageError(f"{agent.name!r} cannot be imported under its name: rename it, as to agent.py")
-    if any(isinstance(each, ast.AsyncFunctionDef) and each.name == "run" for each in tree.body):
-        raise UsageError(f"{agent} has an async `run`, and guests are sync agents: write `def run(host)`")
 
 
 def _componentize_py() -> str:

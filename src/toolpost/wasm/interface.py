@@ -48,7 +48,7 @@ def _import_misfits(name: str, item: object, engine: Engine) -> Iterator[str]:
         if kind != "wasi" or wasi not in _WASI or parts["minor"] != "0.2":
             yield f"it imports {name!r}, which toolpost does not offer"
     elif parts["minor"] != VERSION.rpartition(".")[0]:
-        yield f"it imports {name!r}, and this toolpost has {PACKAGE}@{VERSION}: build it anew, for that"
+        yield f"it imports {name!r}, and this toolpost has {PACKAGE}@{VERSION}: build it anew"
     elif parts["name"] not in OFFERED:
         yield f"it imports {name!r}, which {PACKAGE}@{VERSION} does not have"
     else:

@@ -1,8 +1,11 @@
-"""What `import toolpost` gives inside a Python guest: the sync face, on top of toolpost.wit.
+"""What `import toolpost` gives inside a Python guest: both faces, on top of toolpost.wit.
 
 It is no part of the package `toolpost` that hosts run: `toolpost wasm build` puts it into the component, so
 that one source of an agent is both, an agent in Python and a guest. Names, parameters, values and errors are
 those of the package; a test compares them. What is missing is missing in the sandbox.
+
+A call stops the whole guest until it is answered, so nothing else goes on meanwhile in an async agent either:
+it may await the calls of its host, and there is no event loop.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal, TypeAlias
 
 # Made by componentize-py, of toolpost.wit.
@@ -332,14 +336,14 @@ class SyncToolings:
 
     def get(self, name: str) -> SyncTooling:
         """The handle of a tooling."""
-        return SyncTooling(_call(_tooling.get, _text("name", name)))
+        return SyncTooling(_handle(name))
 
 
 class SyncHost:
     """What an agent has of the house."""
 
     def __init__(self) -> None:
-        self.tooling = SyncToolings()
+        self.tooling: Any = SyncToolings()
 
     @cached_property
     def name(self) -> str:
@@ -380,6 +384,54 @@ class SyncHost:
         if _number(seconds, wrong) < 0 or seconds != seconds:
             raise UsageError(f"{wrong}, not {seconds!r}")
         _host.sleep(float(seconds))
+
+
+def _awaited(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method for async agents: done at once, when it is awaited."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+class Tooling(SyncTooling):
+    """A handle on one tooling, for async agents."""
+
+    list_tools = _awaited(SyncTooling.list_tools)
+    call_tool = _awaited(SyncTooling.call_tool)
+    call_tool_blocking = _awaited(SyncTooling.call_tool_blocking)
+    cancel = _awaited(SyncTooling.cancel)
+    list_resources = _awaited(SyncTooling.list_resources)
+    read_resource = _awaited(SyncTooling.read_resource)
+    subscribe_resource_list = _awaited(SyncTooling.subscribe_resource_list)
+    unsubscribe_resource_list = _awaited(SyncTooling.unsubscribe_resource_list)
+    subscribe_resource = _awaited(SyncTooling.subscribe_resource)
+    unsubscribe_resource = _awaited(SyncTooling.unsubscribe_resource)
+    request = _awaited(SyncTooling.request)
+
+
+class Toolings:
+    """The toolings that this agent can use, by name."""
+
+    def get(self, name: str) -> Tooling:
+        """The handle of a tooling."""
+        return Tooling(_handle(name))
+
+
+class Host(SyncHost):
+    """What an async agent has of the house."""
+
+    def __init__(self) -> None:
+        self.tooling: Any = Toolings()
+
+    recv = _awaited(SyncHost.recv)
+    sleep = _awaited(SyncHost.sleep)
+
+
+def _handle(name: str) -> Any:
+    return _call(_tooling.get, _text("name", name))
 
 
 def _arguments(name: str, arguments: Mapping[str, Any] | str, timeout: float | None) -> tuple[Any, ...]:
@@ -426,13 +478,24 @@ def _number(value: float, wrong: str) -> float:
 # -- the world -------------------------------------------------------------------------------------
 
 
-def guest(run: Callable[[SyncHost], object]) -> type:
+def guest(run: Callable[[Any], Any]) -> type:
     """The world's export, of an agent's `run`."""
+
+    def value_of() -> object:
+        if not iscoroutinefunction(run):
+            return run(SyncHost())
+        steps = run(Host())
+        try:
+            steps.send(None)
+        except StopIteration as returned:
+            return returned.value
+        steps.close()
+        raise RuntimeError("an async agent in a guest can await the calls of its host, and nothing else")
 
     class World:
         def run(self) -> str | None:
             try:
-                value = run(SyncHost())
+                value = value_of()
             except BaseException as error:
                 sys.stdout.flush()
                 traceback.print_exc()

@@ -1,0 +1,170 @@
+"""What the tests have an agent do, as an agent in Python and as a guest: `params.act` says which."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import toolpost
+from toolpost import SyncHost
+
+
+def run(host: SyncHost) -> Any:
+    return ACTS[host.params["act"]](host)
+
+
+def plan(host: SyncHost) -> str:
+    """Does what `params.plan` lists, each `[operation, argument…]`, and tells what came of it."""
+    told: list[Any] = []
+    uuids: list[str] = []
+    for op, *listed in host.params["plan"]:
+        args = list(listed)
+        handle: Any = host if hasattr(host, op) else host.tooling.get("box")
+        if op in ("cancel", "is_open", "unsubscribe_resource", "unsubscribe_resource_list"):
+            args[0] = uuids[args[0]]
+        try:
+            came: Any = getattr(handle, op)(*args)
+        except toolpost.ToolpostError as error:
+            came = f"{type(error).__name__}: {error}"
+        if op in ("call_tool", "subscribe_resource", "subscribe_resource_list"):
+            uuids.append(came)
+        told.append(came)
+    return "\n".join(map(in_json, told))
+
+
+def in_json(value: Any) -> str:
+    def fields(each: Any) -> Any:
+        names = [*getattr(each, "__struct_fields__", ()), *getattr(each, "__dataclass_fields__", ())]
+        return {"is": type(each).__name__, **{name: getattr(each, name) for name in names if name != "kind"}}
+
+    return json.dumps(value, default=fields, sort_keys=True)
+
+
+def say(host: SyncHost) -> Any:
+    return host.params["text"]
+
+
+def fail(host: SyncHost) -> None:
+    raise ValueError(f"{host.name} cannot go on")
+
+
+def wrong_type(host: SyncHost) -> Any:
+    return 5
+
+
+def leave(host: SyncHost) -> None:
+    sys.exit(3)
+
+
+def hold(host: SyncHost) -> str:
+    """Gets handles until it may not have another."""
+    held: list[Any] = []
+    try:
+        while True:
+            held.append(host.tooling.get("box"))
+    except toolpost.UsageError as error:
+        del held[:]
+        host.tooling.get("box")
+        return str(error)
+
+
+def ungranted(host: SyncHost) -> str:
+    try:
+        host.tooling.get("safe")
+    except toolpost.UnknownTooling as error:
+        return str(error)
+    return "granted"
+
+
+def large(host: SyncHost) -> str:
+    text = "x" * 10_000_000
+    result = host.tooling.get("box").call_tool_blocking("echo", {"text": text})
+    host.log(text)
+    return f"{len(result.arguments)} there, {len(result.value)} back"
+
+
+def bad_json(host: SyncHost) -> str:
+    try:
+        host.tooling.get("box").call_tool("echo", "{")
+    except toolpost.UsageError as error:
+        return str(error)
+    return "queued"
+
+
+def after_shutdown(host: SyncHost) -> str:
+    assert isinstance(host.recv(60).event, toolpost.Shutdown)
+    try:
+        host.recv(1)
+    except toolpost.HostClosed as error:
+        return str(error)
+    return "received"
+
+
+def wait(host: SyncHost) -> str:
+    return host.recv(60).event.kind
+
+
+def allocate(host: SyncHost) -> None:
+    kept: list[bytes] = []
+    while True:
+        kept.append(bytes(1_000_000))
+
+
+def recurse(host: SyncHost) -> None:
+    recurse(host)
+
+
+def loop(host: SyncHost) -> None:
+    host.log("looping")
+    while True:
+        pass
+
+
+def see(host: SyncHost) -> str:
+    """What the system gives it."""
+    seen: dict[str, Any] = {"env": dict(os.environ), "argv": sys.argv[1:]}
+    for path in host.params["paths"]:
+        seen[path] = attempt(lambda path=path: Path(path).read_text())
+    for path in host.params.get("writes", []):
+        seen[f"to {path}"] = attempt(lambda path=path: Path(path).write_text("by a guest"))
+    seen["socket"] = attempt(lambda: socket.socket().connect(("127.0.0.1", host.params["port"])))
+    seen["root"] = attempt(lambda: len(list(Path("/").iterdir())))
+    return json.dumps(seen)
+
+
+def attempt(what: Callable[[], object]) -> Any:
+    try:
+        return what()
+    except Exception as error:
+        return f"{type(error).__name__}"
+
+
+def speak(host: SyncHost) -> None:
+    print("one line, and")
+    print("another: Zürich", end="", flush=True)
+    print(host.params.get("secret", ""), file=sys.stderr)
+
+
+def call_often(host: SyncHost) -> str:
+    """How long a blocking call takes, in seconds, by its own clock."""
+    box = host.tooling.get("box")
+    count = host.params["count"]
+    start = time.perf_counter()
+    for _ in range(count):
+        box.call_tool_blocking("echo", '{"n":1}')
+    return str((time.perf_counter() - start) / count)
+
+
+ACTS: dict[str, Callable[[SyncHost], Any]] = {
+    each.__name__: each
+    for each in (
+        *(plan, say, fail, wrong_type, leave, hold, ungranted, large, bad_json, after_shutdown, wait),
+        *(allocate, recurse, loop, see, speak, call_often),
+    )
+}

@@ -1,0 +1,250 @@
+"""A guest that goes wrong ends as `failed`, with what it did; nothing else is harmed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import toolpost
+from tests.wasm import wat
+from tests.wasm.support import BOX, config, outcome, outcomes_when
+from toolpost.host.core import Core
+
+SOAK = int(os.environ.get("TOOLPOST_SOAK", "1"))
+
+
+def failed(script: Path | str, params: dict[str, Any] | None = None, **keys: Any) -> str:
+    ended = outcome(script, params, **keys)
+    assert ended.kind == "failed"
+    assert ended.text is not None
+    return ended.text
+
+
+def guest(folder: Path, body: str, **parts: Any) -> str:
+    return wat.write(folder, "guest", wat.component(body, **parts))
+
+
+# -- ends of its own -------------------------------------------------------------------------------
+
+
+def test_a_guest_that_returns_nothing_completes(tmp_path: Path) -> None:
+    assert outcome(guest(tmp_path, wat.FINE)) == toolpost.Outcome("completed")
+
+
+def test_the_error_that_a_guest_returns_is_why_it_failed(tmp_path: Path) -> None:
+    assert failed(guest(tmp_path, wat.FAILS)) == "no"
+
+
+def test_a_trap_is_told_with_the_guests_backtrace_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = config(guest(tmp_path, wat.TRAPS))
+    tables["agents"]["bob"] = {"script": wat.write(tmp_path, "fine", wat.component(wat.FINE))}
+
+    with caplog.at_level(logging.ERROR):
+        outcomes = toolpost.run(tables)
+
+    assert outcomes["bob"] == toolpost.Outcome("completed")
+    text = outcomes["ada"].text or ""
+    assert text.startswith("wasm trap: wasm `unreachable` instruction executed\n")
+    assert "guest!run" in text
+    assert caplog.messages == [f"agent 'ada' failed: {text}"]
+
+
+def test_an_exit_is_a_failure_even_with_status_0(tmp_path: Path) -> None:
+    body = f"(call $exit (i32.const 0)) {wat.FINE}"
+
+    assert failed(guest(tmp_path, body, imports=wat.EXIT, calls="exit")) == (
+        "it exited with status 0, and did not return from `run`"
+    )
+
+
+def test_recursion_without_end_is_a_trap(tmp_path: Path) -> None:
+    assert failed(guest(tmp_path, wat.RECURSES)).startswith("wasm trap: call stack exhausted\n")
+
+
+def test_a_guest_in_python_that_recurses_without_end_fails_as_in_python(troupe: Path) -> None:
+    assert failed(troupe, {"act": "recurse"}).startswith("RecursionError: ")
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_a_guest_that_needs_more_memory_than_it_may_have_does_not_start(tmp_path: Path) -> None:
+    text = failed(guest(tmp_path, wat.FINE, memory=17), sandbox={"memory_mb": 1})
+
+    assert text == "memory minimum size of 17 pages exceeds memory limits"
+
+
+def test_a_guest_gets_no_more_memory_than_it_may_have(tmp_path: Path) -> None:
+    text = failed(guest(tmp_path, wat.GROWS), sandbox={"memory_mb": 2})
+
+    assert "unreachable" in text  # which it reaches once it gets no more
+
+
+def test_a_guest_in_python_that_allocates_without_end_runs_out_of_memory(troupe: Path) -> None:
+    assert failed(troupe, {"act": "allocate"}, sandbox={"memory_mb": 64}).startswith("MemoryError")
+
+
+def test_a_guest_that_computes_for_too_long_is_interrupted(tmp_path: Path) -> None:
+    text = failed(guest(tmp_path, wat.LOOPS), sandbox={"timeout_secs": 0.1})
+
+    assert text == "it computed for 0.1 s (sandbox.timeout_secs) without a host call, and was interrupted"
+
+
+def test_time_in_host_calls_is_not_counted(troupe: Path) -> None:
+    """It waits for longer than it may compute; the limit is far above what the rest of it takes."""
+    params = {"act": "plan", "plan": [["sleep", 3.5]]}
+
+    assert outcome(troupe, params, sandbox={"timeout_secs": 3}).kind == "exited"
+
+
+# -- shutdown --------------------------------------------------------------------------------------
+
+
+async def until(holds: Callable[[], object]) -> None:
+    with anyio.fail_after(60):
+        while not holds():  # noqa: ASYNC110  # a thread tells nobody
+            await anyio.sleep(0.01)
+
+
+async def until_started(core: Core) -> None:
+    await until(lambda: core.runs and core.runs[0].thread)
+
+
+@pytest.mark.parametrize("attempt", range(2 * SOAK))
+async def test_a_guest_in_an_endless_loop_ends_at_shutdown_without_its_grace(
+    attempt: int, tmp_path: Path
+) -> None:
+    async def shut_down(core: Core, stop: asyncio.Event) -> None:
+        await until_started(core)
+        stop.set()
+
+    ended = await outcomes_when(config(guest(tmp_path, wat.LOOPS)), shut_down)
+
+    why = "AgentStopped: agent 'ada' computed for 0.5 s after Shutdown without a host call"
+    assert ended == {"ada": toolpost.Outcome("failed", why)}
+
+
+async def test_a_guest_in_an_endless_loop_ends_at_once_when_there_is_no_grace(tmp_path: Path) -> None:
+    async def end(core: Core, _: asyncio.Event) -> None:
+        await until_started(core)
+        core.end_agent("ada", toolpost.Outcome("asserted"))
+        await until(lambda: not core.runs)
+        left.extend(core.left_behind)
+
+    left: list[object] = []
+    ended = await outcomes_when(config(guest(tmp_path, wat.LOOPS)), end)
+
+    assert ended == {"ada": toolpost.Outcome("asserted")}
+    assert left == []
+
+
+async def test_a_guest_that_waits_is_told_of_shutdown_and_calls_as_any_agent_after_it(troupe: Path) -> None:
+    async def shut_down(core: Core, stop: asyncio.Event) -> None:
+        await until_started(core)
+        stop.set()
+
+    ended = await outcomes_when(config(troupe, {"act": "after_shutdown"}), shut_down)
+
+    assert ended["ada"].kind == "exited"
+    assert "Shutdown" in str(ended["ada"].text)
+
+
+async def test_a_guest_that_waits_is_unwound_when_it_is_stopped(troupe: Path) -> None:
+    async def stop(core: Core, _: asyncio.Event) -> None:
+        await until(lambda: core.runs and core.runs[0].waits())
+        core.runs[0].abandon()
+
+    tables = config(troupe, {"act": "wait"})
+    ended = await outcomes_when(tables, stop)
+
+    assert ended["ada"].kind == "failed"
+
+
+# -- handles ---------------------------------------------------------------------------------------
+
+
+def test_a_handle_that_is_dropped_twice_is_a_trap(tmp_path: Path) -> None:
+    once = f"{wat.GET} (call $drop (i32.const 1)) {wat.FINE}"
+    twice = f"{wat.GET} (call $drop (i32.const 1)) (call $drop (i32.const 1)) {wat.FINE}"
+
+    assert outcome(guest(tmp_path, once, imports=wat.HANDLES, calls="get drop")).kind == "completed"
+    assert "unknown handle index 1" in failed(guest(tmp_path, twice, imports=wat.HANDLES, calls="get drop"))
+
+
+def test_a_guest_that_keeps_handles_may_have_so_many_and_more_once_it_drops_some(troupe: Path) -> None:
+    ended = outcome(troupe, {"act": "hold"})
+
+    assert ended.text == "this guest holds 1024 handles of toolings: drop some first"
+
+
+def test_a_guest_gets_no_tooling_that_it_was_not_granted(troupe: Path) -> None:
+    assert outcome(troupe, {"act": "ungranted"}).text == ("unknown tooling 'safe'; this agent can use: 'box'")
+
+
+# -- what it passes --------------------------------------------------------------------------------
+
+
+def test_ten_megabytes_go_through(troupe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = "y" * 10_000_000
+    monkeypatch.setitem(BOX, "tool_calls", [{"name": "echo", "result": answer}])
+
+    assert outcome(troupe, {"act": "large"}).text == "10000011 there, 10000000 back"
+
+
+def test_arguments_that_are_no_json_are_refused(troupe: Path) -> None:
+    assert str(outcome(troupe, {"act": "bad_json"}).text).startswith("arguments are no JSON")
+
+
+# -- many ------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_guests_run_at_once_each_with_its_own_state(troupe: Path) -> None:
+    calls = [{"name": "echo", "result": "same", "structured_content": {"n": 1}}] * 500
+    plan = [["call_tool_blocking", "echo", {"a": 1}], ["list_tools"]] * 5
+    one = {"script": str(troupe), "params": {"act": "plan", "plan": plan}}
+    tables = {
+        "tooling": {"box": {**BOX, "tool_calls": calls}},
+        "agents": {f"ada{number}": one for number in range(100)},
+    }
+
+    outcomes = set(toolpost.run(tables).values())
+
+    assert len(outcomes) == 1
+    assert outcomes.pop().kind == "exited"
+
+
+def test_two_hosts_in_one_process_run_guests_beside_each_other(troupe: Path) -> None:
+    ends: list[toolpost.Outcome] = []
+    threads = [
+        threading.Thread(target=lambda: ends.append(outcome(troupe, {"act": "say", "text": "here"})))
+        for _ in range(2)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert ends == [toolpost.Outcome("exited", "here")] * 2
+
+
+def test_a_guest_computes_while_another_one_is_inside_a_host_call(troupe: Path) -> None:
+    steps = [{"name": "first", "pending": True}, {"name": "second", "result": "gone on"}]
+    tables = {
+        "tooling": {"box": {**BOX, "tool_calls": steps}},
+        "agents": {
+            "waits": {"script": str(troupe), "params": {"act": "plan", "plan": [["recv", 2]]}},
+            "goes": {"script": str(troupe), "params": {"act": "say", "text": "gone"}},
+        },
+    }
+
+    assert toolpost.run(tables)["goes"].text == "gone"

@@ -1,0 +1,203 @@
+"""What is no guest for this host is refused before anything runs, with what is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from wasmtime import wat2wasm
+
+import toolpost
+from tests.wasm import wat
+from tests.wasm.support import config, outcome
+from toolpost.wasm import engine
+from toolpost.wasm.build import WIT
+from toolpost.wasm.interface import VERSION
+
+
+def refusal(folder: Path, content: bytes) -> str:
+    path = wat.write(folder, "guest", content)
+    with pytest.raises(toolpost.ConfigError) as caught:
+        toolpost.run(config(path))
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"config: agents.ada.script: {path} ")
+    return problem.removeprefix(f"config: agents.ada.script: {path} ")
+
+
+def of(text: str) -> bytes:
+    return bytes(wat2wasm(text))
+
+
+RUN = """
+  (core module $m (memory (export "m") 1) (func (export "run") (result i32) (i32.const 64)))
+  (core instance $i (instantiate $m))
+  (func (export "run") (result (result (option string) (error string)))
+    (canon lift (core func $i "run") (memory (core memory $i "m"))))
+"""
+NO_RUN = "it exports {}, and no 'run': the world 'agent' of toolpost:agent@0.1.0 has that"
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"(component)", b"\0asm"])
+def test_a_file_that_is_no_webassembly(content: bytes, tmp_path: Path) -> None:
+    told = "is a core module" if content == b"\0asm" else "is no WebAssembly component"
+
+    assert refusal(tmp_path, content).startswith(told)
+
+
+def test_a_core_module(tmp_path: Path) -> None:
+    assert refusal(tmp_path, of("(module)")) == (
+        "is a core module: make a component of it, as `wasm-tools component new` does"
+    )
+
+
+def test_a_component_that_is_cut_short(tmp_path: Path) -> None:
+    assert refusal(tmp_path, wat.component(wat.FINE)[:-40]).startswith("cannot be loaded: ")
+
+
+def importing(what: str) -> str:
+    return f"(component (import {what}) {RUN})"
+
+
+OTHERS = {
+    "an empty one": ("(component)", NO_RUN.format("nothing")),
+    "a command of WASI": (
+        """(component (component $c) (instance $i (instantiate $c))
+           (export "wasi:cli/run@0.2.0" (instance $i)))""",
+        NO_RUN.format("'wasi:cli/run@0.2.0'"),
+    ),
+    "a future version": (
+        importing('"toolpost:agent/host@0.2.0" (instance (export "later" (func)))'),
+        "it imports 'toolpost:agent/host@0.2.0', and this toolpost has toolpost:agent@0.1.0: build it anew",
+    ),
+    "a function of a later patch": (
+        importing('"toolpost:agent/host@0.1.7" (instance (export "later" (func)))'),
+        "it imports later of 'toolpost:agent/host@0.1.7', which toolpost:agent@0.1.0 does not have",
+    ),
+    "an interface that is not there": (
+        importing('"toolpost:agent/chat@0.1.0" (instance)'),
+        "it imports 'toolpost:agent/chat@0.1.0', which toolpost:agent@0.1.0 does not have",
+    ),
+    "a WASI that is not there": (
+        importing('"wasi:http/types@0.2.0" (instance)'),
+        "it imports 'wasi:http/types@0.2.0', which toolpost does not offer",
+    ),
+    "something else": (importing('"other" (func)'), "it imports 'other', which toolpost does not offer"),
+    "another run": (
+        """(component (core module $m (func (export "run"))) (core instance $i (instantiate $m))
+           (func (export "run") (canon lift (core func $i "run"))))""",
+        "its 'run' is not `func() -> result<option<string>, string>`, as in toolpost:agent@0.1.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_component_of_another_world(name: str, tmp_path: Path) -> None:
+    text, problem = OTHERS[name]
+
+    assert refusal(tmp_path, of(text)) == f"is no guest for this host: {problem}"
+
+
+def test_functions_of_other_types_fail_the_guest_that_calls_them(tmp_path: Path) -> None:
+    """Only names are looked at when it is loaded."""
+    guest = wat.component(f"(call $tell (i32.const 256)) {wat.FINE}", imports=wat.WRONG_NOW, calls="tell")
+
+    ended = outcome(wat.write(tmp_path, "guest", guest))
+
+    assert ended.text == "it does not fit toolpost:agent@0.1.0: TypeError: expected string type"
+
+
+def test_the_missing_extra_is_named(tmp_path: Path) -> None:
+    path = wat.write(tmp_path, "guest", wat.component(wat.FINE))
+    program = f"""
+import sys
+sys.modules["wasmtime"] = None
+import toolpost
+toolpost.run({{"agents": {{"ada": {{"script": {path!r}}}}}}})
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert ended.stderr.endswith(
+        "config: agents.ada.script: guests need wasmtime: pip install 'toolpost[wasm]'\n"
+    )
+
+
+def test_the_host_and_the_interface_have_one_version() -> None:
+    assert f"package toolpost:agent@{VERSION};\n" in WIT.read_text()
+
+
+# -- the cache -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(engine, "_known", {})
+    return tmp_path / "cache" / "toolpost" / "wasm"
+
+
+def test_a_component_is_compiled_once(cache: Path, tmp_path: Path) -> None:
+    path = wat.write(tmp_path, "guest", wat.component(wat.FINE))
+
+    assert outcome(path).kind == "completed"
+    (kept,) = cache.iterdir()
+    made = kept.stat().st_ino
+    engine._known.clear()  # pyright: ignore[reportPrivateUsage]: as in another process
+    assert outcome(path).kind == "completed"
+
+    assert [each.stat().st_ino for each in cache.iterdir()] == [made]
+    assert cache.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_no_compiled_component_any_more_is_compiled_anew(cache: Path, tmp_path: Path) -> None:
+    path = wat.write(tmp_path, "guest", wat.component(wat.FINE))
+    outcome(path)
+    (kept,) = cache.iterdir()
+    kept.write_bytes(b"damaged")
+
+    assert outcome(path).kind == "completed"
+    assert kept.stat().st_size > 1000
+
+
+def test_a_changed_guest_is_another_one(cache: Path, tmp_path: Path) -> None:
+    assert outcome(wat.write(tmp_path, "guest", wat.component(wat.FINE))).kind == "completed"
+    assert outcome(wat.write(tmp_path, "guest", wat.component(wat.FAILS))).kind == "failed"
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no folder")
+
+    assert outcome(wat.write(tmp_path, "guest", wat.component(wat.FINE))).kind == "completed"
+
+
+def test_starts_at_once_leave_one_whole_file(cache: Path, tmp_path: Path) -> None:
+    path = Path(wat.write(tmp_path, "guest", wat.component(wat.FINE)))
+    start = threading.Barrier(4)
+
+    def compile_it() -> None:
+        start.wait()
+        for _ in range(10):
+            engine._from_cache(path)  # pyright: ignore[reportPrivateUsage]: as in processes of their own, without the lock
+
+    threads = [threading.Thread(target=compile_it) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    (kept,) = cache.iterdir()
+    engine.Compiled(kept).load(engine.new_engine())
+
+
+def test_only_so_many_compiled_components_are_kept(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "KEPT", 3)
+    for number in range(5):
+        outcome(wat.write(tmp_path, "guest", wat.component(f"(drop (i32.const {number})) {wat.FINE}")))
+
+    assert len(list(cache.iterdir())) == 3
