@@ -118,9 +118,16 @@ def command_line() -> str:
     app.rich_markup_mode = None
     main: Any = typer.main.get_command(app)
     parts = [_help(main, "toolpost")]
-    visible = [name for name in sorted(main.commands) if not main.commands[name].hidden]
-    parts += [f"## `toolpost {name}`\n\n{_help(main.commands[name], f'toolpost {name}')}" for name in visible]
+    parts += [f"## `{name}`\n\n{_help(command, name)}" for name, command in _commands(main, "toolpost")]
     return "\n\n".join(parts)
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name, command in sorted(group.commands.items()):
+        if not command.hidden:
+            yield f"{path} {name}", command
+            if hasattr(command, "commands"):
+                yield from _commands(command, f"{path} {name}")
 
 
 def _help(command: Any, name: str) -> str:

@@ -530,13 +530,15 @@ class TestAgents:
         assert config.agents["a"].params == {"deep": [1, {"x": None}]}
         assert config.agents["a"].toolings is None
 
-    def test_a_guest_with_a_sandbox(self, tmp_path: Path) -> None:
+    def test_a_guest_with_a_sandbox(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
         (tmp_path / "brain.wasm").touch()
         (tmp_path / "notes").mkdir()
         granted = {"preopens": {"/notes": {"path": "notes", "writable": True}}, "env": {"Mode": "${MODE}"}}
-        path = self.agent(tmp_path, script="brain.wasm", sandbox={"memory_mb": 1, **granted})
+        script = str(tmp_path / "brain.wasm")
+        source = {"agents": {"a": {"script": script, "sandbox": {"memory_mb": 1, **granted}}}}
 
-        sandbox = load(path, {"MODE": "careful"}, kinds=KINDS).agents["a"].sandbox
+        sandbox = load(source, {"MODE": "careful"}, kinds=KINDS).agents["a"].sandbox
 
         assert sandbox is not None
         assert (sandbox.memory_mb, sandbox.timeout_secs, sandbox.stdout) == (1, 60.0, "log")
@@ -549,13 +551,15 @@ class TestAgents:
             "memory": 1,
             "memory_mb": 0,
             "timeout_secs": 0,
-            "preopens": {"/a": {"path": "absent"}, "b": {"path": "."}, "/c": "."},
+            "preopens": {"b": {"path": "."}, "/c": "."},
             "env": {"A=B": "x"},
             "stdout": "screen",
         }
-        path = self.agent(tmp_path, script="brain.wasm", sandbox=sandbox)
+        source = {"agents": {"a": {"script": str(tmp_path / "brain.wasm"), "sandbox": sandbox}}}
 
-        assert [each.removeprefix(f"{path}: agents.a.sandbox.") for each in problems(path, kinds=KINDS)] == []
+        assert [
+            each.removeprefix("config: agents.a.sandbox.") for each in problems(source, kinds=KINDS)
+        ] == []
 
     def test_a_script_from_the_environment(self, tmp_path: Path) -> None:
         (tmp_path / "brain.py").touch()

@@ -18,6 +18,7 @@ from toolpost.cli import (
     test,
     tools,
     trace,
+    wasm,
     watch,
 )
 from toolpost.cli.light import LightCommand, LightGroup
@@ -73,4 +74,5 @@ app.command("prompts", epilog=prompts.EXAMPLES)(prompts.prompts)
 app.command("init", epilog=init.EXAMPLES)(init.init)
 app.command("import", epilog=import_.EXAMPLES)(import_.import_)
 app.command("schema", epilog=schema.EXAMPLES)(schema.schema)
+app.add_typer(wasm.app, name="wasm", epilog=wasm.EXAMPLES)
 app.command("completion", epilog=completion.EXAMPLES)(completion.completion)

@@ -8,6 +8,7 @@ from toolpost.config import AgentConfig, Sandbox
 from toolpost.errors import ConfigError
 from toolpost.host.agents import Agent
 
+EXTRA = "guests need wasmtime: pip install 'toolpost[wasm]'"
 _MAGIC = b"\0asm"
 _COMPONENT = _MAGIC + b"\x0d\0\x01\0"
 
@@ -30,7 +31,7 @@ def load_guest(config: AgentConfig) -> Agent:
     except ModuleNotFoundError as error:
         if error.name != "wasmtime":
             raise
-        raise _error(config, "guests need wasmtime: pip install 'toolpost[wasm]'") from None
+        raise _error(config, EXTRA) from None
     try:
         found = compiled(config.script)
         engine = new_engine()
