@@ -17,6 +17,7 @@ NODE_READY := $(SERVERS)/node_modules/.ready
 MODERN_READY := $(SERVERS)/.venv-modern/.ready
 SQLITE_READY := $(SERVERS)/.venv-sqlite/.ready
 NPM := $(shell command -v node >/dev/null 2>&1 && command -v npm 2>/dev/null)
+GUESTS := examples/wasm
 CONFORMANCE := tests/conformance
 WHEEL := $(CONFORMANCE)/.venv-node
 WHEEL_READY := $(WHEEL)/.ready
@@ -42,6 +43,13 @@ demo: $(READY) ## set up, and run the quickstart example
 .PHONY: test
 test: $(READY) servers ## set up, and run the tests
 	@$(BIN)/python -m pytest
+
+.PHONY: guests
+guests: $(READY) ## build the guests of examples/wasm; that in JavaScript needs Node.js
+	@$(BIN)/toolpost wasm build $(GUESTS)/python/agent.py
+ifneq ($(NPM),)
+	@cd $(GUESTS)/javascript && npm ci $(NPM_QUIET) >/dev/null && node build.mjs $(CURDIR)/src/toolpost/wasm/toolpost.wit
+endif
 
 # A Node.js of its own, from PyPI: the suite needs version 22, and CI may have an older one or none.
 .PHONY: conformance
@@ -74,10 +82,12 @@ fix: $(READY) ## format, and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --output-format=concise --fix .
 
 .PHONY: bench
-bench: $(READY) ## measure what gates and simulated runs cost
+bench: $(READY) ## measure what gates, simulated runs and guests cost
 	@$(BIN)/python bench/gates.py
 	@echo
 	@$(BIN)/python bench/simulation.py
+	@echo
+	@$(BIN)/python bench/wasm.py
 
 # The variable hides a note of the theme: it is maintained until May 2027, its successor is Zensical.
 .PHONY: docs
@@ -105,7 +115,7 @@ lock: .venv-lock/.ready-$(UV_VERSION) ## write the lock files; make lock UPGRADE
 	@$(call compile,$(SERVERS)/modern.in,$(SERVERS)/modern.lock)
 	@$(call compile,$(SERVERS)/sqlite.in,$(SERVERS)/sqlite.lock)
 	@$(call compile,$(CONFORMANCE)/node.in,$(CONFORMANCE)/node.lock)
-	@for folder in $(SERVERS) $(CONFORMANCE); do (cd $$folder && $(if $(UPGRADE),rm -f package-lock.json &&) \
+	@for folder in $(SERVERS) $(CONFORMANCE) $(GUESTS)/javascript; do (cd $$folder && $(if $(UPGRADE),rm -f package-lock.json &&) \
 		npm install --package-lock-only --omit-lockfile-registry-resolved $(NPM_QUIET) >/dev/null) || exit; done
 
 # $(call compile,sources,lock file): one file for every supported Python and system, naming no index
@@ -117,7 +127,8 @@ endef
 .PHONY: clean
 clean: ## remove everything that is not source
 	@rm -rf .venv .venv-lock $(SERVERS)/node_modules $(SERVERS)/.venv-* \
-		$(CONFORMANCE)/node_modules $(CONFORMANCE)/.venv-* dist site .coverage htmlcov \
+		$(CONFORMANCE)/node_modules $(CONFORMANCE)/.venv-* $(GUESTS)/javascript/node_modules \
+		$(GUESTS)/*/agent.wasm dist site .coverage htmlcov \
 		.pytest_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

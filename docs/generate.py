@@ -16,10 +16,13 @@ import typer.main
 from toolpost.cli.app import app
 from toolpost.config.describe import expected
 from toolpost.config.hints import Marks, bare, is_struct, item_hint
-from toolpost.config.model import AgentAssertions, AgentTable, CaseSettings, Tunables
+from toolpost.config.model import AgentAssertions, AgentTable, CaseSettings, Preopen, Sandbox, Tunables
 from toolpost.tooling.registry import find_kind, kind_names
+from toolpost.wasm.build import WIT
 
 _MARK = re.compile(r"<!-- generated: (\w+) -->")
+_TOP_LEVEL = re.compile(r"(?:^///.*\n)+(?=interface |world )", re.MULTILINE)
+"""Where an interface or a world begins, in WIT."""
 _WIDTH = 90
 """Columns of the help: what fits beside the navigation."""
 
@@ -48,6 +51,8 @@ def config_keys() -> str:
         if kind is not None and kind.params is not None:
             parts += [f'\n### With `kind = "{name}"`\n', *_table(kind.params), *_inner_tables(kind.params)]
     parts += ["\n## `[agents.<name>]`\n", "`script` or `entry` is required.\n", *_table(AgentTable)]
+    parts += ["\n### `sandbox`\n", "Of a guest, a `.wasm` script.\n", *_table(Sandbox)]
+    parts += ["\nEach of `preopens`:\n", *_table(Preopen)]
     parts += ["\n## `[tunables]`\n", *_table(Tunables)]
     return "\n".join(parts)
 
@@ -141,9 +146,29 @@ def _help(command: Any, name: str) -> str:
     return f"```text\n{command.get_help(context).strip()}\n```"
 
 
+# -- guests ----------------------------------------------------------------------------------------
+
+
+def wit() -> str:
+    """Each interface of the WIT file, under the words that introduce it."""
+    text = WIT.read_text(encoding="utf-8")
+    starts = [0, *(match.start() for match in _TOP_LEVEL.finditer(text))]
+    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
+    return "\n\n".join(map(_wit_part, parts))
+
+
+def _wit_part(text: str) -> str:
+    words = [line.removeprefix("///").strip() for line in text.splitlines() if line.startswith("///")]
+    code = "\n".join(line for line in text.splitlines() if not line.startswith("///")).strip()
+    heading = re.match(r"(interface|world) [\w-]+", code)
+    title = f"## `{heading[0]}`\n\n" if heading else ""
+    return f"{title}{chr(10).join(words)}\n\n```wit\n{code}\n```"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "config_keys": config_keys,
     "test_keys": test_keys,
     "assertions_keys": assertions_keys,
     "command_line": command_line,
+    "wit": wit,
 }

@@ -23,6 +23,7 @@ SAMPLES = [
     errors.RecvTimeout("nothing"),
     errors.TooManyOpenCalls("full"),
     errors.HostClosed("closed"),
+    errors.GuestFailed("trapped"),
     errors.ScriptError("step 1 of 2"),
 ]
 

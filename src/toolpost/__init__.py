@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolpost.errors import ConfigError as ConfigError
     from toolpost.errors import ConnectFailed as ConnectFailed
     from toolpost.errors import ConnectionLost as ConnectionLost
+    from toolpost.errors import GuestFailed as GuestFailed
     from toolpost.errors import HostClosed as HostClosed
     from toolpost.errors import RecvTimeout as RecvTimeout
     from toolpost.errors import RequestTimeout as RequestTimeout
@@ -86,9 +87,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "config": "AgentConfig Config ToolingConfig Tunables load_config",
     "errors": (
-        "AgentStopped ConfigError ConnectFailed ConnectionLost HostClosed RecvTimeout RequestTimeout "
-        "ResourceNotFound ScriptError ServerError TooManyOpenCalls ToolpostError UnknownTooling "
-        "Unsupported UsageError"
+        "AgentStopped ConfigError ConnectFailed ConnectionLost GuestFailed HostClosed RecvTimeout "
+        "RequestTimeout ResourceNotFound ScriptError ServerError TooManyOpenCalls ToolpostError "
+        "UnknownTooling Unsupported UsageError"
     ),
     "events": "Envelope Error Event ResourceListUpdated ResourceUpdated Shutdown",
     "host.agents": "Outcome",
@@ -126,6 +127,7 @@ __all__ = [
     "Envelope",
     "Error",
     "Event",
+    "GuestFailed",
     "Handlers",
     "Host",
     "HostClosed",

@@ -557,9 +557,26 @@ class TestAgents:
         }
         source = {"agents": {"a": {"script": str(tmp_path / "brain.wasm"), "sandbox": sandbox}}}
 
-        assert [
-            each.removeprefix("config: agents.a.sandbox.") for each in problems(source, kinds=KINDS)
-        ] == []
+        assert [each.removeprefix("config: agents.a.sandbox.") for each in problems(source, kinds=KINDS)] == [
+            "memory: unknown key; known keys: memory_mb, env, preopens, stdout, timeout_secs",
+            "memory_mb: expected an integer of at least 1 and of at most 4096, found the integer 0",
+            "timeout_secs: expected a number above 0, found the integer 0",
+            "preopens.b: expected a path that begins with /",
+            "preopens.\"/c\": expected a table, found the string '.'",
+            'env."A=…": not the name of an environment variable',
+            'stdout: expected "log" or "inherit" or "discard", found the string \'screen\'',
+        ]
+
+    def test_a_folder_for_a_guest_that_is_not_there(self, tmp_path: Path) -> None:
+        (tmp_path / "brain.wasm").touch()
+        sandbox = {"preopens": {"/a": {"path": str(tmp_path / "absent")}, "/b": {"path": str(tmp_path)}}}
+        source = {"agents": {"a": {"script": str(tmp_path / "brain.wasm"), "sandbox": sandbox}}}
+
+        (problem,) = problems(source, kinds=KINDS)
+        assert problem == (
+            'config: agents.a.sandbox.preopens."/a".path: no such folder;'
+            f" relative paths start in {Path.cwd()}"
+        )
 
     def test_a_script_from_the_environment(self, tmp_path: Path) -> None:
         (tmp_path / "brain.py").touch()

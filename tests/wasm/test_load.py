@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from wasmtime import wat2wasm
 
 import toolpost
 from tests.wasm import wat
@@ -25,10 +24,6 @@ def refusal(folder: Path, content: bytes) -> str:
     (problem,) = caught.value.problems
     assert problem.startswith(f"config: agents.ada.script: {path} ")
     return problem.removeprefix(f"config: agents.ada.script: {path} ")
-
-
-def of(text: str) -> bytes:
-    return bytes(wat2wasm(text))
 
 
 RUN = """
@@ -48,7 +43,7 @@ def test_a_file_that_is_no_webassembly(content: bytes, tmp_path: Path) -> None:
 
 
 def test_a_core_module(tmp_path: Path) -> None:
-    assert refusal(tmp_path, of("(module)")) == (
+    assert refusal(tmp_path, wat.assemble("(module)")) == (
         "is a core module: make a component of it, as `wasm-tools component new` does"
     )
 
@@ -97,7 +92,7 @@ OTHERS = {
 def test_a_component_of_another_world(name: str, tmp_path: Path) -> None:
     text, problem = OTHERS[name]
 
-    assert refusal(tmp_path, of(text)) == f"is no guest for this host: {problem}"
+    assert refusal(tmp_path, wat.assemble(text)) == f"is no guest for this host: {problem}"
 
 
 def test_functions_of_other_types_fail_the_guest_that_calls_them(tmp_path: Path) -> None:

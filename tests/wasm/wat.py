@@ -83,6 +83,11 @@ def component(body: str, *, memory: int = 1, imports: str = "", calls: str = "")
       (func (export "run") (result (result (option string) (error string)))
         (canon lift (core func $made "run") (memory (core memory $base "memory")))))
     """
+    return assemble(text)
+
+
+def assemble(text: str) -> bytes:
+    """Any component, or core module."""
     return bytes(wat2wasm(text))
 
 

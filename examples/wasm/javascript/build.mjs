@@ -1,0 +1,13 @@
+// node build.mjs WIT: makes agent.wasm of agent.js.
+
+import { componentize } from "@bytecodealliance/componentize-js";
+import { writeFile } from "node:fs/promises";
+
+const { component } = await componentize({
+  sourcePath: new URL("agent.js", import.meta.url).pathname,
+  witPath: process.argv[2],
+  worldName: "agent",
+  // Without this the component imports wasi:http, which a sandbox does not have.
+  disableFeatures: ["http", "fetch-event"],
+});
+await writeFile(new URL("agent.wasm", import.meta.url), component);
