@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from wasmtime.component import _linker as binding  # pyright: ignore[reportPrivateUsage]: where it keeps them
 
 import toolpost
 from tests.wasm import wat
@@ -203,6 +204,17 @@ def test_ten_megabytes_go_through(troupe: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_arguments_that_are_no_json_are_refused(troupe: Path) -> None:
     assert str(outcome(troupe, {"act": "bad_json"}).text).startswith("arguments are no JSON")
+
+
+def test_a_guest_leaves_nothing_in_the_binding(tmp_path: Path) -> None:
+    path = guest(tmp_path, f"{wat.GET} {wat.FINE}", imports=wat.HANDLES, calls="get drop")
+    outcome(path)
+    before = len(binding.FUNCTIONS.handles), len(binding.RESOURCE_DTORS.handles)
+
+    for _ in range(5):
+        assert outcome(path).kind == "completed"
+
+    assert (len(binding.FUNCTIONS.handles), len(binding.RESOURCE_DTORS.handles)) == before
 
 
 # -- many ------------------------------------------------------------------------------------------

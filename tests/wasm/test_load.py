@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -188,11 +189,20 @@ def test_starts_at_once_leave_one_whole_file(cache: Path, tmp_path: Path) -> Non
     engine.Compiled(kept).load(engine.new_engine())
 
 
-def test_only_so_many_compiled_components_are_kept(
+def test_what_was_not_used_for_longest_makes_room_in_the_cache(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "KEPT", 3)
-    for number in range(5):
-        outcome(wat.write(tmp_path, "guest", wat.component(f"(drop (i32.const {number})) {wat.FINE}")))
+    first = wat.write(tmp_path, "first", wat.component(wat.FINE))
+    outcome(first)
+    (kept,) = cache.iterdir()
+    monkeypatch.setattr(engine, "KEPT_BYTES", int(2.5 * kept.stat().st_size))
+    second = wat.write(tmp_path, "second", wat.component(wat.FAILS))
+    outcome(second)
+    (old,) = set(cache.iterdir()) - {kept}
+    os.utime(old, (0, 0))
 
-    assert len(list(cache.iterdir())) == 3
+    outcome(wat.write(tmp_path, "third", wat.component(wat.TRAPS)))
+
+    assert len(list(cache.iterdir())) == 2
+    assert kept.exists()
+    assert not old.exists()

@@ -45,9 +45,13 @@ def test_an_agent_that_cannot_be_imported_is_told_with_its_traceback(tmp_path: P
     assert not out.exists()
 
 
+def absent(_program: str) -> None:
+    return None
+
+
 def test_without_componentize_py_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "agent.py").write_text("def run(host): ...")
-    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("shutil.which", absent)
 
     with pytest.raises(UsageError, match="pip install componentize-py"):
         build(tmp_path / "agent.py", tmp_path / "agent.wasm")

@@ -38,4 +38,5 @@ def test_they_run_on_a_real_server() -> None:
 def test_they_pass_their_test_under_each_seed() -> None:
     ended = toolpost("test", "--seeds", "10", "examples/wasm")
 
-    assert (ended.status, ended.out) == (0, "PASS examples/wasm/guests.test.toml (10 seeds…)\n"), ended.err
+    assert ended.status == 0, ended.out
+    assert ended.out.startswith("PASS examples/wasm/guests.test.toml (10 seeds")

@@ -16,6 +16,7 @@ from toolpost.errors import ToolpostError
 _PACKAGE = str(Path(__file__).parent.parent)
 _RUNS_AGENTS = str(Path(__file__).with_name("agents.py"))
 """The file from which agents' code is called, and their scripts are loaded."""
+_RUNS_GUESTS = str(Path("/wasmtime/component/"))
 _STDLIB = sysconfig.get_path("stdlib")
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -87,8 +88,8 @@ def own_line(stack: traceback.StackSummary) -> str:
 
 
 def _is_machinery(filename: str) -> bool:
-    """Of the standard library, by which toolpost calls an agent: `threading`, `asyncio`, `importlib`."""
-    if filename.startswith("<frozen "):
+    """Of what calls agents for toolpost: `threading`, `asyncio`, `importlib`, and `wasmtime` for guests."""
+    if filename.startswith("<frozen ") or _RUNS_GUESTS in filename:
         return True
     return filename.startswith(_STDLIB) and not any(each in filename for each in _INSTALLED)
 

@@ -26,8 +26,8 @@ from wasmtime.component import _types as binding  # pyright: ignore[reportPrivat
 
 from toolpost.secret import get_logger
 
-KEPT = 20
-"""How many compiled components stay in the cache: those that were used last."""
+KEPT_BYTES = 1024**3
+"""How much stays in the cache: what was used last."""
 _SUFFIX = ".cwasm"
 
 _log = get_logger("toolpost.wasm")
@@ -136,16 +136,22 @@ def _keep(place: Path, code: bytes) -> None:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
-    by_use = sorted(place.parent.glob(f"*{_SUFFIX}"), key=_used, reverse=True)
-    for old in by_use[KEPT:]:
-        old.unlink(missing_ok=True)
+    _clear_out(place.parent)
 
 
-def _used(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except OSError:  # another process has removed it
-        return 0.0
+def _clear_out(folder: Path) -> None:
+    found: list[tuple[float, int, Path]] = []
+    for file in folder.glob(f"*{_SUFFIX}"):
+        try:
+            stat = file.stat()
+        except OSError:  # another process has removed it
+            continue
+        found.append((stat.st_mtime, stat.st_size, file))
+    room = KEPT_BYTES
+    for _, size, file in sorted(found, reverse=True):
+        room -= size
+        if room < 0:
+            file.unlink(missing_ok=True)
 
 
 def cache_folder() -> Path:

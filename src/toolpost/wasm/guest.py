@@ -92,8 +92,8 @@ class Guest:
 
     def _run(self, engine: Engine, store: Store, host: SyncHost) -> str | None:
         with Lines(self._name) as lines:
-            store.set_wasi(self._wasi(lines))
             try:
+                store.set_wasi(self._wasi(lines))
                 linker = self._linker(engine, host)
                 component = self._compiled.load(engine)
                 self._computes_since = time.monotonic()
