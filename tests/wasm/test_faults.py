@@ -12,7 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
-from wasmtime.component import _linker as binding  # pyright: ignore[reportPrivateUsage]: where it keeps them
+from wasmtime.component import _linker as binding  # pyright: ignore[reportPrivateUsage]: what it keeps
+from wasmtime.component import _types as binding_types  # pyright: ignore[reportPrivateUsage]: as above
 
 import toolpost
 from tests.wasm import wat
@@ -160,15 +161,17 @@ async def test_a_guest_that_waits_is_told_of_shutdown_and_calls_as_any_agent_aft
     assert "Shutdown" in str(ended["ada"].text)
 
 
-async def test_a_guest_that_waits_is_unwound_when_it_is_stopped(troupe: Path) -> None:
-    async def stop(core: Core, _: asyncio.Event) -> None:
+async def test_a_guest_that_is_stopped_in_a_host_call_is_unwound_and_says_why(troupe: Path) -> None:
+    async def stop_without_grace(core: Core, stop: asyncio.Event) -> None:
         await until(lambda: core.runs and core.runs[0].waits())
-        core.runs[0].abandon()
+        core.hurry()
+        stop.set()
 
-    tables = config(troupe, {"act": "wait"})
-    ended = await outcomes_when(tables, stop)
+    tables = config(troupe, {"act": "plan", "plan": [["sleep", 3600]]})
+    ended = await outcomes_when(tables, stop_without_grace)
 
-    assert ended["ada"].kind == "failed"
+    why = "AgentStopped: agent 'ada' did not end in time after Shutdown"
+    assert ended == {"ada": toolpost.Outcome("failed", why)}
 
 
 # -- handles ---------------------------------------------------------------------------------------
@@ -233,6 +236,24 @@ def test_a_hundred_guests_run_at_once_each_with_its_own_state(troupe: Path) -> N
 
     assert len(outcomes) == 1
     assert outcomes.pop().kind == "exited"
+
+
+def test_one_guest_does_not_find_its_cases_by_the_types_of_another() -> None:
+    """The binding fills a set of types before it looks: there is one for each thread."""
+    seen: list[list[type]] = []
+
+    def in_another() -> None:
+        binding_types.case_test_cache.add(int)
+        seen.append(list(binding_types.case_test_cache))
+
+    binding_types.case_test_cache.clear()
+    binding_types.case_test_cache.add(str)
+    other = threading.Thread(target=in_another)
+    other.start()
+    other.join()
+
+    assert seen == [[int]]
+    assert list(binding_types.case_test_cache) == [str]
 
 
 def test_two_hosts_in_one_process_run_guests_beside_each_other(troupe: Path) -> None:

@@ -19,6 +19,20 @@ toolpost wasm build agent.py
 
 toolpost wasm inspect agent.wasm
 """
+BUILD_EXAMPLES = """
+Examples:
+
+toolpost wasm build agent.py
+
+toolpost wasm build brain/agent.py -o brain.wasm
+"""
+INSPECT_EXAMPLES = """
+Examples:
+
+toolpost wasm inspect agent.wasm
+
+toolpost wasm inspect agent.wasm --json
+"""
 
 app = typer.Typer(cls=LightGroup, no_args_is_help=True)
 
@@ -28,7 +42,7 @@ def wasm() -> None:
     """Build an agent as a sandboxed WebAssembly component (a guest), or look at one."""
 
 
-@app.command("build")
+@app.command("build", epilog=BUILD_EXAMPLES)
 def build(
     ctx: typer.Context,
     agent: Annotated[Path, typer.Argument(metavar="FILE", help="The agent, a Python file with `run`.")],
@@ -63,7 +77,7 @@ def _build(session: Session, agent: Path, out: Path | None) -> int:
     return DONE
 
 
-@app.command("inspect")
+@app.command("inspect", epilog=INSPECT_EXAMPLES)
 def inspect(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A component.")],
