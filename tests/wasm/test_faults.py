@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import threading
@@ -211,13 +212,17 @@ def test_arguments_that_are_no_json_are_refused(troupe: Path) -> None:
 
 def test_a_guest_leaves_nothing_in_the_binding(tmp_path: Path) -> None:
     path = guest(tmp_path, f"{wat.GET} {wat.FINE}", imports=wat.HANDLES, calls="get drop")
-    outcome(path)
-    before = len(binding.FUNCTIONS.handles), len(binding.RESOURCE_DTORS.handles)
+
+    def held() -> tuple[int, int]:
+        gc.collect()
+        return len(binding.FUNCTIONS.handles), len(binding.RESOURCE_DTORS.handles)
+
+    before = held()
 
     for _ in range(5):
         assert outcome(path).kind == "completed"
 
-    assert (len(binding.FUNCTIONS.handles), len(binding.RESOURCE_DTORS.handles)) == before
+    assert held() == before
 
 
 # -- many ------------------------------------------------------------------------------------------
