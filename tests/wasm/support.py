@@ -21,9 +21,11 @@ def config(script: Path | str, params: Mapping[str, Any] | None = None, **keys: 
     return {"tooling": {"box": BOX, "safe": BOX}, "agents": {"ada": agent}}
 
 
-def outcome(script: Path | str, params: Mapping[str, Any] | None = None, **keys: Any) -> toolpost.Outcome:
-    """How that agent ends, in real time."""
-    return toolpost.run(config(script, params, **keys))["ada"]
+def outcome(
+    script: Path | str, params: Mapping[str, Any] | None = None, *, simulate: bool = False, **keys: Any
+) -> toolpost.Outcome:
+    """How that agent ends."""
+    return toolpost.run(config(script, params, **keys), simulate=simulate)["ada"]
 
 
 async def outcomes_when(

@@ -102,7 +102,7 @@ def test_functions_of_other_types_fail_the_guest_that_calls_them(tmp_path: Path)
 
     ended = outcome(wat.write(tmp_path, "guest", guest))
 
-    assert ended.text == "it does not fit toolpost:agent@0.1.0: TypeError: expected string type"
+    assert str(ended.text).startswith("the component has 'now' with another type: AttributeError: 'float'")
 
 
 def test_the_missing_extra_is_named(tmp_path: Path) -> None:

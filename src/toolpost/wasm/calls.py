@@ -2,16 +2,13 @@
 
 A failure that an agent may react to is the error of the function's `result`. All else that is raised here,
 the end of an agent above all, is for the guest's run to keep: it ends the guest inside the call.
-
-The binding takes the bare value for a `result` whose two sides are of different Python types, and else a
-`Variant`: `_either` and `_either_text`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec
 
 from wasmtime import StoreContext
 from wasmtime.component import LinkerInstance, Record, ResourceAny, ResourceHost, ResourceType, Variant
@@ -19,6 +16,7 @@ from wasmtime.component import LinkerInstance, Record, ResourceAny, ResourceHost
 from toolpost.errors import UsageError
 from toolpost.host.sync import SyncHost, SyncTooling
 from toolpost.wasm import convert
+from toolpost.wasm.binding import add_func
 from toolpost.wasm.convert import text
 
 MOST_HANDLES = 1024
@@ -27,29 +25,14 @@ _TYPE = 1
 """How the binding knows the resource `tooling`, among a guest's: it is the only one of ours."""
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
-def _problem(error: Exception) -> str:
-    return text(f"{type(error).__name__}: {error}")
-
-
-def _either(function: Callable[P, T]) -> Callable[P, T | str]:
-    def call(*args: P.args, **kwargs: P.kwargs) -> T | str:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            return _problem(error)
-
-    return call
-
-
-def _either_text(function: Callable[P, str]) -> Callable[P, Variant]:
+def _either(function: Callable[P, object]) -> Callable[P, Variant]:
     def call(*args: P.args, **kwargs: P.kwargs) -> Variant:
         try:
-            return Variant("ok", text(function(*args, **kwargs)))
+            return Variant("ok", function(*args, **kwargs))
         except Exception as error:
-            return Variant("err", _problem(error))
+            return Variant("err", text(f"{type(error).__name__}: {error}"))
 
     return call
 
@@ -59,7 +42,7 @@ def _list_tools(handle: SyncTooling) -> list[Record]:
     return [convert.tool(each) for each in handle.list_tools()]
 
 
-@_either_text
+@_either
 def _call_tool(handle: SyncTooling, name: str, arguments: str, timeout: float | None) -> str:
     return handle.call_tool(name, arguments, timeout=timeout)
 
@@ -89,9 +72,9 @@ METHODS: dict[str, Callable[Concatenate[SyncTooling, ...], Any]] = {
     "call-tool-blocking": _call_tool_blocking,
     "list-resources": _list_resources,
     "read-resource": _read_resource,
-    "subscribe-resource-list": _either_text(SyncTooling.subscribe_resource_list),
+    "subscribe-resource-list": _either(SyncTooling.subscribe_resource_list),
     "unsubscribe-resource-list": SyncTooling.unsubscribe_resource_list,
-    "subscribe-resource": _either_text(SyncTooling.subscribe_resource),
+    "subscribe-resource": _either(SyncTooling.subscribe_resource),
     "unsubscribe-resource": SyncTooling.unsubscribe_resource,
 }
 """Those of the resource `tooling`."""
@@ -126,7 +109,7 @@ OFFERED: dict[str, frozenset[str]] = {
 """The functions of each interface of toolpost.wit."""
 
 Guard = Callable[[Callable[[], Any]], Any]
-"""Runs one call. What the call raises must not reach the binding, which would keep it for any thread."""
+"""Runs one call, and keeps what it raises."""
 
 
 class Toolings:
@@ -144,9 +127,9 @@ class Toolings:
             self._held.pop(number, None)
 
         instance.add_resource("tooling", ResourceType.host(_TYPE), drop)
-        instance.add_func("get", _guarded(self._get, guard))
+        add_func(instance, "get", _guarded(self._get, guard))
         for name, method in METHODS.items():
-            instance.add_func(f"[method]tooling.{name}", self._bound(method, guard))
+            add_func(instance, f"[method]tooling.{name}", self._bound(method, guard))
 
     @_either
     def _get(self, name: str) -> ResourceHost:
@@ -173,7 +156,7 @@ class Toolings:
 def define_host(instance: LinkerInstance, host: SyncHost, guard: Guard) -> None:
     """Put the interface `host` into a linker."""
     for name, function in HOST.items():
-        instance.add_func(name, _guarded(partial(function, host), guard))
+        add_func(instance, name, _guarded(partial(function, host), guard))
 
 
 def _guarded(function: Callable[..., Any], guard: Guard) -> Callable[..., Any]:

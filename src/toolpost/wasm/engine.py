@@ -14,15 +14,12 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from wasmtime import Config, Engine, WasmtimeError
 from wasmtime.component import Component
-from wasmtime.component import _types as binding  # pyright: ignore[reportPrivateUsage]: mended below
 
 from toolpost.secret import get_logger
 
@@ -35,27 +32,6 @@ _compiling = threading.Lock()
 """Of two that need the same component at once, the second finds it compiled."""
 _known: dict[tuple[str, int, int, int], Compiled] = {}
 """What this process has loaded, by path, inode, time and size of the file: each seed of a test loads anew."""
-
-
-class _ClassesOfThread(threading.local):
-    """A set for each thread."""
-
-    def __init__(self) -> None:
-        self._classes: set[type] = set()
-
-    def clear(self) -> None:
-        self._classes.clear()
-
-    def add(self, each: type) -> None:
-        self._classes.add(each)
-
-    def __iter__(self) -> Iterator[type]:
-        return iter(self._classes)
-
-
-# The binding fills one set, a global, to find a variant's case: guests in two threads would mix theirs up.
-_any_binding: Any = binding
-_any_binding.case_test_cache = _ClassesOfThread()
 
 
 def new_engine() -> Engine:
