@@ -30,8 +30,7 @@ def port(server: socket.socket) -> int:
 
 
 def seen(troupe: Path, params: dict[str, Any], sandbox: dict[str, Any] | None = None) -> dict[str, Any]:
-    keys = {} if sandbox is None else {"sandbox": sandbox}
-    return json.loads(str(outcome(troupe, {"act": "see", **params}, **keys).text))
+    return json.loads(str(outcome(troupe, {"act": "see", **params}, sandbox=sandbox).text))
 
 
 def test_a_guest_reads_no_file_sees_no_variable_and_reaches_no_socket(

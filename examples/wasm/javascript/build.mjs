@@ -1,4 +1,4 @@
-// node build.mjs WIT: makes agent.wasm of agent.js.
+// node build.mjs WIT: makes agent.wasm of agent.js. (componentize-js also needs preview2-shim, and does not say so.)
 
 import { componentize } from "@bytecodealliance/componentize-js";
 import { writeFile } from "node:fs/promises";

@@ -1,9 +1,9 @@
 """Host functions for components, in place of those of wasmtime's binding (`LinkerInstance.add_func`).
 
-That one walks through the types of a function each time it is called, by dozens of calls into C: most of what
-a guest's call would cost. It finds the case of a variant by a set that all threads fill, and keeps what a
-function raises in a global, for whichever guest fails next. Here the types are looked at in the first call,
-and become functions that convert; a variant's case is always said; what is raised goes back with its own call.
+That one walks through a function's types each time it is called, by dozens of calls into C: most of what a
+guest's call would cost. It finds the case of a variant by a set that all threads fill, and keeps what a
+function raises in a global, for whichever guest fails next. Here types are looked at in the first call, and
+become functions that convert; a variant's case is always said; what is raised goes back with its own call.
 
 A variant and a result is given as a `Variant`, a record as any object with the fields as attributes.
 """
