@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from tests.wasm import wat
 from tests.wasm.support import config, outcome
 from toolpost.wasm import engine
 from toolpost.wasm.build import WIT
+from toolpost.wasm.calls import OFFERED
 from toolpost.wasm.interface import VERSION
 
 
@@ -124,6 +126,22 @@ toolpost.run({{"agents": {{"ada": {{"script": {path!r}}}}}}})
 
 def test_the_host_and_the_interface_have_one_version() -> None:
     assert f"package toolpost:agent@{VERSION};\n" in WIT.read_text()
+
+
+def test_the_host_offers_each_function_of_the_interface() -> None:
+    functions: dict[str, set[str]] = {}
+    interface, prefix = "", ""
+    for line in WIT.read_text().splitlines():
+        if opens := re.match(r"(  )?(interface|resource|world) ([\w-]+) \{", line):
+            interface = interface if opens[1] else opens[3]
+            prefix = f"[method]{opens[3]}." if opens[1] else ""
+            functions.setdefault(interface, set())
+        elif line == "  }":
+            prefix = ""
+        elif function := re.match(r" +([\w-]+): func\(", line):
+            functions[interface].add(prefix + function[1])
+
+    assert functions == {**OFFERED, "agent": set()}
 
 
 # -- the cache -------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ class Guest:
         self._engine: Engine | None = None
         self._limit = math.inf
         """How long it may compute, once the house ends it."""
+        self._limited_at = 0.0
         self._computes_since: float | None = None
         """None while it is in a host call."""
         self._lock = threading.Lock()
@@ -63,6 +64,7 @@ class Guest:
 
     def limit(self, seconds: float) -> None:
         """The house ends it: from now on it computes for so long at most. From any thread."""
+        self._limited_at = time.monotonic()  # before the limit counts: from here, and not from its last call
         self._limit = min(self._limit, seconds)
         if self._limit <= 0:
             self._interrupt()
@@ -72,7 +74,7 @@ class Guest:
         since = self._computes_since
         if since is None:
             return
-        if 0 < self._limit <= now - since:
+        if 0 < self._limit <= now - max(since, self._limited_at):
             how_long = f"{self._limit:g} s after Shutdown"
             self._end_by(AgentStopped(f"agent {self._name!r} computed for {how_long} without a host call"))
             self._interrupt()

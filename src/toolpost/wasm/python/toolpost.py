@@ -96,7 +96,10 @@ def _raised(text: str) -> Exception:
     name, _, message = text.partition(": ")
     kind: Any = globals().get(name) or getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(message)
+        try:
+            return kind(message)
+        except TypeError:  # it takes more than a text, as `UnicodeDecodeError` does
+            pass
     return ToolpostError(text)
 
 
