@@ -181,7 +181,9 @@ class Reader:
     def follow(self) -> list[str]:
         """Do everything in order; gives what is not as the page says."""
         for example in {where for block in self._page.blocks() if (where := block.example) is not None}:
-            shutil.copytree(example, self._folder / example.relative_to(ROOT))
+            installed = shutil.ignore_patterns("node_modules", "*.wasm")
+            to = self._folder / example.relative_to(ROOT)
+            shutil.copytree(example, to, ignore=installed, dirs_exist_ok=True)
         hidden = self._page.snippets
         if self._page.path.is_relative_to(DOCS) and hidden.is_dir():
             shown = {block.included for block in self._page.blocks()}
