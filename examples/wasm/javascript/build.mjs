@@ -2,9 +2,10 @@
 
 import { componentize } from "@bytecodealliance/componentize-js";
 import { writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 
 const { component } = await componentize({
-  sourcePath: new URL("agent.js", import.meta.url).pathname,
+  sourcePath: fileURLToPath(new URL("agent.js", import.meta.url)),
   witPath: process.argv[2],
   worldName: "agent",
   // Without this the component imports wasi:http, which a sandbox does not have.
