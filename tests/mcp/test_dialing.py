@@ -25,7 +25,7 @@ from tests.mcp.support import (
     until,
 )
 from toolpost import ConnectFailed, Error, HostClosed, OpenHost, ToolResult
-from toolpost.mcp import peer
+from toolpost.mcp import handshake
 
 TINY = {"tooling_connect_backoff_start_ms": 1, "tooling_connect_backoff_cap_secs": 0.004}
 """Waits of 1 and 2 ms: three attempts."""
@@ -481,7 +481,7 @@ async def test_a_server_that_is_slow_to_die_of_the_probe_is_started_again_too(
     waits: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It boots longer than the probe may take, so it finds `initialize` behind the probe that kills it."""
-    monkeypatch.setattr(peer, "PROBE_SECS", 0.01)
+    monkeypatch.setattr(handshake, "PROBE_SECS", 0.01)
     log = tmp_path / "log"
     async with host(odd("discover_exit", log=log, n=0.5)) as opened:
         answer = await opened.tooling.get("it").call_tool_blocking("echo", {"text": "old"})
@@ -507,7 +507,7 @@ async def test_a_server_that_is_known_to_be_old_is_not_probed_again(tmp_path: Pa
 async def test_a_server_that_leaves_the_probe_unanswered_is_initialized_after_a_while(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(peer, "PROBE_SECS", 0.05)
+    monkeypatch.setattr(handshake, "PROBE_SECS", 0.05)
     log = tmp_path / "log"
     async with host(odd("discover_silent", log=log)) as opened:
         answer = await opened.tooling.get("it").call_tool_blocking("echo", {"text": "old"})
@@ -521,7 +521,7 @@ async def test_a_server_that_leaves_the_probe_unanswered_is_initialized_after_a_
 async def test_a_slow_server_of_the_new_era_is_not_taken_for_an_old_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(peer, "PROBE_SECS", 0.01)
+    monkeypatch.setattr(handshake, "PROBE_SECS", 0.01)
     log = tmp_path / "log"
     async with host(odd("slow_discover", log=log, n=0.5)) as opened:
         await opened.tooling.get("it").list_tools()

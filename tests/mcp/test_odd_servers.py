@@ -12,7 +12,7 @@ import pytest
 
 from tests.mcp.support import event_of, events_of, host, odd, received, until
 from toolpost import Error, RequestTimeout, ServerError, ToolResult, Unsupported
-from toolpost.mcp import peer
+from toolpost.mcp import pages
 from toolpost.model import JsonObject
 
 
@@ -127,7 +127,7 @@ async def test_a_cursor_that_comes_again_ends_the_walk_with_a_warning(
 
 
 async def test_pages_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer, "MAX_PAGES", 30)
+    monkeypatch.setattr(pages, "MAX_PAGES", 30)
     async with host(odd("endless_pages")) as opened:
         with pytest.raises(ServerError, match="more than 30 pages"):
             await opened.tooling.get("it").list_tools()
