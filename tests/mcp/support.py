@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +38,16 @@ def odd(mode: str = "honest", *, log: Path | None = None, n: float = 0, **keys: 
     """The table of a tooling that runs tests/servers/own/odd.py."""
     options = [*(("--log", str(log)) if log is not None else ()), "--n", str(n)]
     return python(OWN / "odd.py", mode, *options) | keys
+
+
+RUN_ODD = f"import runpy; runpy.run_path({str(OWN / 'odd.py')!r}, run_name='__main__')"
+"""A script that is odd.py."""
+
+
+def answering(answers: Mapping[str, Sequence[Any]], *, log: Path | None = None, **keys: Any) -> Table:
+    """The table of a tooling whose server has these answers: see `Answers` in odd_wire.py."""
+    table = odd("answers", log=log)
+    return table | {"args": [*table["args"], "--answers", json.dumps(answers)]} | keys
 
 
 def http(url: str, **keys: Any) -> Table:

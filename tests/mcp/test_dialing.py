@@ -12,6 +12,7 @@ import pytest
 
 from tests.mcp.support import (
     OWN,
+    RUN_ODD,
     changing,
     event_of,
     events_of,
@@ -249,7 +250,7 @@ async def test_a_failure_is_not_remembered(tmp_path: Path) -> None:
     log, licence = tmp_path / "log", tmp_path / "server.py"
     async with host(python(licence), **ONCE) as opened:
         await failed(opened)
-        licence.write_text((OWN / "odd.py").read_text())
+        licence.write_text(RUN_ODD)
         opened_states = states(opened.trace)
         error = await failed(opened)  # the file is a server now, which misses its arguments
 

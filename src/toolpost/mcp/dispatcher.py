@@ -393,10 +393,10 @@ class WireDispatcher(Dispatcher[TransportContext]):
         """What came in place of answers, as the end of a sentence; empty if nothing did."""
         told = ""
         if self.unmatched:
-            told = f"; {_counted(self.unmatched, 'answer')} came under ids that nobody waits for"
+            told = f"; {_counted(self.unmatched, 'answer')} came under an id that nobody waits for"
         if self._skipped:
             lines = _counted(self._skipped, "line")
-            told += f"; {lines} on {self._source} that are no messages, the last: {self._last_skipped}"
+            told += f"; {lines} on {self._source} made no message, the last: {self._last_skipped}"
         return told
 
     def _end(self) -> None:

@@ -3,7 +3,8 @@
 However many subscribers a URI has, it costs one subscription on the wire: a *watch*, kept by one task.
 
     subscribing ──the server agrees──▶ watching ──connection lost, stream ended──▶ subscribing again
-        └──it refuses the first time, or is gone over it twice──▶ failed: every subscriber is told
+        └──it refuses the first time,──▶ failed: every ◀──again and again──┘
+           or is gone over it twice      subscriber is told
 
 Until 2025-11-25 a watch is `resources/subscribe` and the notifications that follow; from 2026-07-28 on it
 is a stream of `subscriptions/listen`. Either way an update says only that something changed, so a feed
@@ -24,6 +25,7 @@ import anyio.lowlevel
 
 from toolpost.errors import ConnectionLost, ToolpostError
 from toolpost.mcp.faults import about
+from toolpost.mcp.losses import Losses
 from toolpost.secret import get_logger
 from toolpost.tooling.port import CHANGED, Change, StartTask
 
@@ -32,14 +34,8 @@ if TYPE_CHECKING:
 
 UNSUBSCRIBE_SECS = 2.0
 """How long the server may take to hear that nobody watches any more."""
-RELISTEN_SECS = 0.5
-"""Between a stream that the server ended and the next one; doubles while streams bring nothing."""
-RELISTEN_CAP_SECS = 30.0
 LOST_ATTEMPTS = 2
 """So often a server may be gone before it has first agreed: it may well be the request's doing."""
-STABLE_SECS = 10.0
-"""A connection that lasted so long was a good one: the wait for the next starts from the beginning."""
-
 OVERTAKEN_SECS = 2.0
 """So long the requests that follow a subscription wait for the server's answer to it, where what is sent
 later may arrive sooner."""
@@ -117,13 +113,13 @@ class Subscriptions:
         start_task: StartTask,
         *,
         timeout: float,
-        backoff_start: float,
+        losses: Callable[[], Losses],
     ) -> None:
         self._name = name
         self._ready = ready
         self._start_task = start_task
         self._timeout = timeout
-        self._backoff_start = backoff_start
+        self._losses = losses
         self._watches: dict[Key, _Watch] = {}
         self._unwritten: list[_Watch] = []
         """The watches that the server has not been asked for yet, oldest first."""
@@ -138,6 +134,8 @@ class Subscriptions:
             Unsupported: The server did not declare that it tells of such changes.
             ServerError: It refused.
             ConnectionLost: It was gone over the request, and again on a fresh connection.
+
+        A feed raises `ConnectionLost` when what it comes from is lost again and again.
         """
         watch = self._watches.get(key)
         if watch is None:
@@ -210,22 +208,22 @@ class Subscriptions:
 
     async def _keep(self, watch: _Watch) -> None:
         """Hold a watch on whichever connection there is, until nobody wants it any more."""
-        pause = self._backoff_start
-        lost = 0
+        losses, lost_over_it = self._losses(), 0
         with watch.scope:
             try:
                 while True:
                     peer = await self._ready()
-                    held_since = anyio.current_time()
+                    since = anyio.current_time()
                     await self._hold(peer, watch)
                     if not watch.settled.is_set():
-                        lost += 1
-                        if lost == LOST_ATTEMPTS:
+                        lost_over_it += 1
+                        if lost_over_it == LOST_ATTEMPTS:
                             raise ConnectionLost(self._worded(watch, _lost_over_it(peer)))
-                    if anyio.current_time() - held_since > STABLE_SECS:
-                        pause = self._backoff_start
-                    await anyio.sleep(pause)  # a server that dies right after each handshake is not chased
-                    pause = min(pause * 2, RELISTEN_CAP_SECS)
+                    pause = losses.pause(anyio.current_time() - since)
+                    if pause is None:
+                        last = f"the last time the server {peer.describe_end()}"
+                        raise ConnectionLost(self._worded(watch, f"the connection was lost {losses}; {last}"))
+                    await anyio.sleep(pause)
             except ToolpostError as error:
                 watch.fail(error)
             finally:
@@ -240,6 +238,8 @@ class Subscriptions:
                 await self._hold_stream(peer, watch)
             else:
                 await self._hold_interest(peer, watch)
+        except _StreamsEnd:
+            raise
         except ConnectionLost as error:  # of this request at least; what comes of it is `_keep`'s business
             _log.debug("%s", error)
 
@@ -276,12 +276,15 @@ class Subscriptions:
             _log.debug("%s", error)
 
     async def _hold_stream(self, peer: Peer, watch: _Watch) -> None:
-        pause = RELISTEN_SECS
+        losses = self._losses()
         while not peer.ended.is_set():
+            since = anyio.current_time()
             came = await self._follow_stream(peer, watch)
             if peer.ended.is_set():
                 return
-            pause = RELISTEN_SECS if came else min(pause * 2, RELISTEN_CAP_SECS)
+            pause = losses.pause(anyio.current_time() - since, news=came)
+            if pause is None:
+                raise _StreamsEnd(self._worded(watch, f"the server ended the stream of changes {losses}"))
             _log.info("tooling %r: the server ended a stream of changes; it is opened again", self._name)
             with anyio.move_on_after(pause):
                 await peer.ended.wait()
@@ -310,6 +313,10 @@ class Subscriptions:
         key = watch.key
         what = "subscribe_resource_list" if key is None else f"subscribe_resource {key!r}"
         return about(self._name, what, problem)
+
+
+class _StreamsEnd(ConnectionLost):
+    """The server is there, and ends each stream."""
 
 
 def _lost_over_it(peer: Peer) -> str:
