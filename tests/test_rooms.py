@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "toolpost"
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("secret", "model"),
-    ("events",),
+    ("aliases", "events"),
     ("trace.cells", "trace.events"),
     ("trace",),
     ("expect",),

@@ -218,8 +218,7 @@ USABLE: list[JsonObject] = [
 @pytest.mark.parametrize("mode", ["2025-11-25", "2026-07-28"])
 async def test_a_schema_that_is_only_unusual_is_given_as_it_was_sent(mode: str) -> None:
     listed = [GOOD | {"name": f"tool-{n}", "inputSchema": schema} for n, schema in enumerate(USABLE)]
-    protocol = {"protocol": mode}
-    table = answering(listing(*listed), **protocol)
+    table = answering(listing(*listed), protocol=mode)
     if mode == "2026-07-28":
         table["args"][1] = "modern_answers"
     async with host(table) as opened:
@@ -321,8 +320,16 @@ async def test_a_resource_without_a_usable_uri_is_left_out_with_a_warning_and_no
         assert f"resource {left_out} is left out" in caplog.text
 
 
-ODD_URIS = ["users/me", "HTTP://Example.COM", "http://example.com", "http://example.com/", "file:///a b.txt"]
-ODD_URIS += ["mem://é/%C3%A9", "mem://item/{id}", "urn:x:Y"]
+ODD_URIS = [
+    "users/me",
+    "HTTP://Example.COM",
+    "http://example.com",
+    "http://example.com/",
+    "file:///a b.txt",
+    "mem://é/%C3%A9",
+    "mem://item/{id}",
+    "urn:x:Y",
+]
 
 
 async def test_a_uri_is_kept_and_sent_back_as_it_is(tmp_path: Path) -> None:

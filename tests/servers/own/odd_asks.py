@@ -19,12 +19,12 @@ class Asks(Honest):
         super().__init__(log, n)
         self.call_id: Any = None
         self.awaited = 0
-        self.answers: list[Message] = []
+        self.heard: list[Message] = []
 
     def call(self, name: str, arguments: Message, id: Any) -> Message | None:
         if name != "ask":
             return super().call(name, arguments, id)
-        self.call_id, self.answers = id, []
+        self.call_id, self.heard = id, []
         self.awaited = len(arguments["requests"])
         for number, request in enumerate(arguments["requests"]):
             self.send({"jsonrpc": "2.0", "id": f"ask-{number}", **request})
@@ -43,10 +43,10 @@ class Asks(Honest):
                 return super().answer(method, params, id)
 
     def take_answer(self, message: Message) -> None:
-        self.answers.append(message)
-        if len(self.answers) == self.awaited:
-            self.answers.sort(key=lambda each: str(each["id"]))
-            self.send({"jsonrpc": "2.0", "id": self.call_id, **text(json.dumps(self.answers))})
+        self.heard.append(message)
+        if len(self.heard) == self.awaited:
+            self.heard.sort(key=lambda each: str(each["id"]))
+            self.send({"jsonrpc": "2.0", "id": self.call_id, **text(json.dumps(self.heard))})
 
 
 class EarlyPing(Asks):
