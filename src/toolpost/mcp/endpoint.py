@@ -12,6 +12,7 @@ import ipaddress
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from importlib.metadata import version
+from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -33,6 +34,9 @@ _TURNS_TO_NOTICE = 2
 """Turns of the loop before a request: so many it takes to notice that a connection which was kept has been
 closed from the other side. A request that goes out on such a one is lost, and nobody can say whether it was
 executed; this way only what is closed at that very moment is missed."""
+KEPT_SECS = 4.0
+"""How long a connection is kept that is not used. Less than most servers keep one, which is 5 s or more: what
+they close at the moment in which a request goes out is lost."""
 _LARGE = 1 << 20
 """From here on aiohttp wants a file, which it sends in pieces."""
 
@@ -59,7 +63,9 @@ class Endpoint:
     def __init__(self, params: McpParams) -> None:
         self._params = params
         self._url = URL(params.url or "")
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: list[aiohttp.ClientSession] = []
+        """Requests go out on the last one; on another there may still be streams."""
+        self._tls: ssl.SSLContext | bool = True
         self._proxy: URL | None = None
         self._proxy_headers: dict[str, str] = {}
 
@@ -74,17 +80,22 @@ class Endpoint:
         """
         self._proxy, self._proxy_headers = proxy_for(self._url)
         # Reads the certificates anew, so that SSL_CERT_FILE counts as it is now. It takes a while.
-        tls = await anyio.to_thread.run_sync(ssl.create_default_context) if self._is_tls else True
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls),  # streams stay open: no bound may starve a call
+        if self._is_tls:
+            self._tls = await anyio.to_thread.run_sync(ssl.create_default_context)
+        self._sessions.append(self._open_session(keep=True))
+
+    def _open_session(self, *, keep: bool) -> aiohttp.ClientSession:
+        kept: dict[str, Any] = {"keepalive_timeout": KEPT_SECS} if keep else {"force_close": True}
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, **kept),  # no limit may starve a call
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECS),
             trust_env=False,  # it would read ~/.netrc too, and send what stands there
         )
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
+        for session in self._sessions:
+            await session.close()
 
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes | None = None
@@ -111,9 +122,9 @@ class Endpoint:
     async def _send_once(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
-        assert self._session is not None, "opened first"
+        session = self._sessions[-1]
         try:
-            return await self._session.request(
+            return await session.request(
                 method,
                 url,
                 headers=self._headers(headers),
@@ -133,6 +144,10 @@ class Endpoint:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Unreachable(f"cannot be reached at {self}: {_reason(error)}") from None
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            is_closed = isinstance(error, aiohttp.ServerDisconnectedError | OSError)
+            if is_closed and len(self._sessions) == 1:
+                # A server that closes what is kept takes one request with it, and no other.
+                self._sessions.append(self._open_session(keep=False))
             raise Broken(_how_it_broke(error)) from None
         except RuntimeError:  # "Session is closed"
             raise Broken("was left while it was asked") from None
