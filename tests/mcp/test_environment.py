@@ -282,7 +282,9 @@ async def test_a_secret_in_a_malformed_answer_of_a_handler_is_masked(debug: pyte
     async with host(odd("asks", env={"LEAK": LEAK}), Handlers(roots=wrong)) as opened:
         await opened.tooling.get("it").call_tool_blocking("ask", {"requests": [{"method": "roots/list"}]})
 
-    assert "URL scheme should be 'file'" in debug.text or "for ListRootsResult" in debug.text
+    assert (
+        "a handler of requests of the server raised: roots.0.uri: Input should be a valid URL" in debug.text
+    )
     assert_masked(everything_said(debug, opened))
 
 

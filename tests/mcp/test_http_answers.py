@@ -245,7 +245,7 @@ BAD: dict[str, tuple[Answer, type[ToolpostError], str]] = {
     "half of gzip": (
         body(lambda it: gzip.compress(encoded(it))[:-20], "application/json", Content_Encoding="gzip"),
         ServerError,
-        "no answer to this request",
+        "no answer to this request, in gzip: {",
     ),
     "an empty stream": (stream(), ConnectionLost, "ended the stream of its answer without an answer"),
     "a stream that ends in an event": (

@@ -164,6 +164,8 @@ async def test_notifications_that_are_odd_or_of_others_are_passed_over(
     assert (await called(around + DONE + around)).value == "done"
 
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+    assert "Failed to validate notification: notifications/resources/updated: " in caplog.text
+    assert [each for each in caplog.records if each.exc_info or each.exc_text] == [], "no traceback"
 
 
 CHANGED = told("notifications/tools/list_changed")

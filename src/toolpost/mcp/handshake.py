@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from toolpost.mcp import malformed
 from toolpost.mcp.callbacks import capabilities, client_info
 from toolpost.mcp.faults import FinalFailure
 from toolpost.mcp.handlers import Handlers
@@ -127,8 +128,9 @@ class Handshake:
             await self._session.initialize()
         except RuntimeError as error:  # the SDK's word for a version that it does not know
             raise FinalFailure(f"the server speaks no version that toolpost does: {error}") from None
-        except ValidationError:
-            raise FinalFailure("the server's answer to initialize is malformed") from None
+        except ValidationError as error:
+            problem = malformed.problem(error)
+            raise FinalFailure(f"the server's answer to initialize is malformed: {problem}") from None
 
     def _adopt(self, raw: JsonObject, pinned: str | None) -> None:
         result = types.DiscoverResult.model_validate(raw)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from toolpost.config import Tunables
 from toolpost.errors import ConnectFailed
+from toolpost.mcp import malformed
 from toolpost.mcp.dispatcher import LineClosed
 from toolpost.mcp.environment import HINT
 from toolpost.mcp.faults import DiedOnProbe, FinalFailure
@@ -113,7 +114,8 @@ def explained(failure: BaseException, tunables: Tunables, last_words: str = "") 
             limit = tunables.tooling_connect_timeout_secs
             return ConnectFailed(f"the server did not answer the handshake within {limit:g} s{last_words}")
         case ValidationError():
-            return ConnectFailed("the server's answer to the handshake is malformed")
+            problem = malformed.problem(failure)
+            return ConnectFailed(f"the server's answer to the handshake is malformed: {problem}")
         case _:
             return FinalFailure(str(failure))
 
