@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.mcp.support import answering, event_of, host, odd, received, said, until
+from tests.mcp.support import answering, event_of, host, odd, received, said, states, until
 from toolpost import (
     ConnectFailed,
     ConnectionLost,
@@ -97,10 +97,11 @@ async def test_an_answer_whose_line_does_not_end_counts_if_the_server_does(tmp_p
     log = tmp_path / "log"
     async with host(odd("no_final_newline", log=log)) as opened:
         it = opened.tooling.get("it")
-        for text in ("one", "two"):
+        for number, text in enumerate(("one", "two"), 1):
             assert (await it.call_tool_blocking("echo", {"text": text})).value == text
+            await until(lambda number=number: states(opened.trace).count("lost") == number)
 
-    assert len(said(log, "pid")) >= 2
+    assert len(said(log, "pid")) == 2
 
 
 # -- answers ---------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Lenient(Dispatcher[TransportContext]):
         if method == "tools/call":
             return results.enveloped(result, modern=modern)
         if method in listed.LISTS:
-            result = listed.enveloped(method, result, self._name)
+            result = listed.enveloped(method, result, self._name, modern=modern)
         if modern and (method in listed.LISTS or method == "resources/read"):
             result = results.completed(result)
         return result

@@ -22,7 +22,23 @@ class Unusable(Exception):
     """Why an entry is left out."""
 
 
-def enveloped(method: str, page: JsonObject, tooling: str) -> JsonObject:
+class _Envelope(str):
+    """An entry as it was sent, in the `_meta` of what passes.
+
+    To the session it is an empty text: of JSON it would make a copy, which costs more than all the rest.
+    """
+
+    __slots__ = ("entry",)
+    entry: JsonObject
+
+    @classmethod
+    def of(cls, entry: JsonObject) -> _Envelope:
+        envelope = cls()
+        envelope.entry = entry
+        return envelope
+
+
+def enveloped(method: str, page: JsonObject, tooling: str, *, modern: bool) -> JsonObject:
     """A page as every session lets it through; one that is no list of entries stays as it is."""
     key, what, passed = _LISTS[method]
     entries = page.get(key)
@@ -33,7 +49,8 @@ def enveloped(method: str, page: JsonObject, tooling: str) -> JsonObject:
         try:
             if not isinstance(each, dict):
                 raise Unusable("it is no object")
-            usable.append({**passed(cast("JsonObject", each)), "_meta": {WHOLE: each}})
+            entry = cast("JsonObject", each)
+            usable.append({**passed(entry, modern), "_meta": {WHOLE: _Envelope.of(entry)}})
         except Unusable as problem:
             _log.warning("tooling %r: %s %s is left out: %s", tooling, what, _named(each), problem)
     cursor = {"nextCursor": page["nextCursor"]} if page.get("nextCursor") is not None else {}
@@ -65,21 +82,22 @@ def resource_info(entry: Mapping[str, Json] | None) -> ResourceInfo:
     )
 
 
-def _passed_tool(entry: JsonObject) -> JsonObject:
-    """The session looks for headers in the schema of arguments, and wants its type."""
+def _passed_tool(entry: JsonObject, modern: bool) -> JsonObject:
+    """From 2026-07-28 on the session looks for headers in the schema of arguments; it always wants a type."""
     name = _text(entry, "name")
     if problem := problem_of_arguments(entry.get("inputSchema")):
         raise Unusable(f"its inputSchema {problem}")
-    schema = {key: each for key, each in entry["inputSchema"].items() if key != "$schema"}
-    return {"name": name, "inputSchema": {**schema, "type": "object"}}
+    schema: JsonObject = entry["inputSchema"] if modern else {}
+    of_use = {key: each for key, each in schema.items() if key != "$schema"}
+    return {"name": name, "inputSchema": {**of_use, "type": "object"}}
 
 
-def _passed_resource(entry: JsonObject) -> JsonObject:
+def _passed_resource(entry: JsonObject, modern: bool) -> JsonObject:
     uri = _text(entry, "uri")
     return {"uri": uri, "name": uri}
 
 
-_Passed = Callable[[JsonObject], JsonObject]
+_Passed = Callable[[JsonObject, bool], JsonObject]
 _LISTS: dict[str, tuple[str, str, _Passed]] = {
     "tools/list": ("tools", "tool", _passed_tool),
     "resources/list": ("resources", "resource", _passed_resource),
@@ -116,4 +134,4 @@ def _named(entry: Json) -> str:
 
 def _opened(meta: Mapping[str, Json] | None) -> JsonObject:
     assert meta is not None, "what passed is in an envelope"
-    return cast("JsonObject", meta[WHOLE])
+    return cast("_Envelope", meta[WHOLE]).entry
