@@ -50,6 +50,8 @@ _MAX_SKIPPED_LOGGED = 10
 """Lines of noise that are logged one by one; of what follows only the number is told."""
 _QUOTED = 200
 """Characters of a line that is quoted."""
+_KEPT = 64 * 1024
+"""Bytes of a line that is kept to be quoted later."""
 _ABANDONED_KNOWN = 256
 """So many of the requests that were given up last are remembered: their answers may still come."""
 MAX_SERVED = 1024
@@ -101,7 +103,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         self._on_notify: OnNotify | None = None
         self._intercept: OnNotifyIntercept | None = None
         self._skipped = 0
-        self._last_skipped = ""
+        self._last_skipped = b""
         self._has_heard = False
         """Whether any message has come."""
         self.unmatched = 0
@@ -380,11 +382,9 @@ class WireDispatcher(Dispatcher[TransportContext]):
 
     def _skip(self, line: bytes) -> None:
         self._skipped += 1
-        self._last_skipped = mask(line.decode(errors="replace"))[
-            :_QUOTED
-        ]  # cut last: half a secret is not found
+        self._last_skipped = line if len(line) <= _KEPT else b"a long one"
         if self._skipped < _MAX_SKIPPED_LOGGED:
-            _log.warning("skipped a line on %s that is no message: %s", self._source, self._last_skipped)
+            _log.warning("skipped a line on %s that is no message: %s", self._source, _quoted(line))
         elif self._skipped == _MAX_SKIPPED_LOGGED:
             text = "%d lines on %s were no messages; the rest is skipped in silence"
             _log.warning(text, self._skipped, self._source)
@@ -396,7 +396,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
             told = f"; {_counted(self.unmatched, 'answer')} came under an id that nobody waits for"
         if self._skipped:
             lines = _counted(self._skipped, "line")
-            told += f"; {lines} on {self._source} made no message, the last: {self._last_skipped}"
+            told += f"; {lines} on {self._source} made no message, the last: {_quoted(self._last_skipped)}"
         return told
 
     def _end(self) -> None:
@@ -456,6 +456,11 @@ def _key(wire_id: Json) -> RequestId | None:
         wire_id = int(wire_id)
     request_id = as_request_id(wire_id)
     return None if request_id is None else coerce_request_id(request_id)
+
+
+def _quoted(line: bytes) -> str:
+    """The beginning of a line. Cut last: half a secret is not found."""
+    return mask(line.decode(errors="replace"))[:_QUOTED]
 
 
 def _counted(count: int, what: str) -> str:

@@ -150,9 +150,8 @@ class Peer:
         tools = await self._every_item("list_tools", page)
         for name, count in Counter(tool.name for tool in tools).items():
             if count > 1:
-                _log.warning(
-                    "tooling %r: %d tools have the name %r; a call says only that", self._name, count, name
-                )
+                text = "tooling %r: %d tools have the name %r, and a call says only that"
+                _log.warning(text, self._name, count, name)
         self._outputs.learn(tools)
         return tools
 
