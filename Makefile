@@ -41,7 +41,7 @@ demo: $(READY) ## set up, and run the quickstart example
 
 .PHONY: test
 test: $(READY) servers ## set up, and run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 # A Node.js of its own, from PyPI: the suite needs version 22, and CI may have an older one or none.
 .PHONY: conformance
