@@ -1,9 +1,9 @@
 """The server process of a stdio tooling: started in a group of its own, watched, and ended whole.
 
 Bytes go in and out through callbacks of the event loop, so nothing is copied twice and reading never
-waits for writing. The *process* is watched, not only its pipes: a grandchild may keep those open. This
-file knows lines of bytes, and nothing of the protocol; it imports no SDK, so that the server starts while
-the SDK is still being imported.
+waits for writing. The *process* is watched, not only its pipes: a grandchild may keep those open. This file knows lines of bytes, and nothing of the protocol;
+it imports no SDK, so that the server starts while the SDK is still being imported. What it writes until
+somebody listens stays in its pipe.
 """
 
 from __future__ import annotations
@@ -149,6 +149,7 @@ class Spawned:
                 self._transport.close()
 
     async def _end_gently(self) -> None:
+        self._protocol.let_flow()
         self._close_pipe(_STDIN)
         if not await self.wait_exited(STDIN_CLOSED_SECS) or _group_alive(self.pid):
             _signal_group(self.pid, signal.SIGTERM)
@@ -188,6 +189,7 @@ class _Protocol(asyncio.SubprocessProtocol):
         self._on_line: Callable[[bytes], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._early: list[bytes] = []
+        """What came before anybody listens, and before reading could pause or when the process left."""
         self._ended = False
         self.exited = asyncio.Event()
         self.stdin_closed = False
@@ -196,6 +198,8 @@ class _Protocol(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
+        if (stdout := self._stdout_pipe()) is not None:
+            stdout.pause_reading()
 
     @property
     def overflowed(self) -> bool:
@@ -206,8 +210,20 @@ class _Protocol(asyncio.SubprocessProtocol):
         for line in self._early:
             on_line(line)
         self._early.clear()
+        if (stdout := self._stdout_pipe()) is not None:
+            stdout.resume_reading()
         if self._ended:
             on_end()
+
+    def let_flow(self) -> None:
+        """Let go of what nobody will listen to: a server that still writes would not leave."""
+        if self._on_line is None:
+            self.listen(lambda _line: None, lambda: None)
+
+    def _stdout_pipe(self) -> asyncio.ReadTransport | None:
+        """Where stdout is read; None once it is closed."""
+        pipe = None if self._transport is None else self._transport.get_pipe_transport(_STDOUT)
+        return None if pipe is None or pipe.is_closing() else cast("asyncio.ReadTransport", pipe)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == _STDERR:

@@ -396,6 +396,14 @@ class Noise(Honest):
         self.write(b"\xef\xbb\xbf" + json.dumps(message).encode() + b"\r\n\r\n")
 
 
+class Banner(Honest):
+    """Writes `--n` bytes that are no message before it reads."""
+
+    def start(self) -> None:
+        super().start()
+        self.write(b"banner " * (int(self.n) // 7) + b"\n")
+
+
 class NoiseWithoutEnd(Honest):
     """Writes 5000 lines that are no message before every answer to a call."""
 
