@@ -1,7 +1,8 @@
 """The server process of a stdio tooling: started in a group of its own, watched, and ended whole.
 
 Bytes go in and out through callbacks of the event loop, so nothing is copied twice and reading never
-waits for writing. The *process* is watched, not only its pipes: a grandchild may keep those open. This file knows lines of bytes, and nothing of the protocol;
+waits for writing. The *process* is watched, not only its pipes: a grandchild may keep those open. What ends
+it when toolpost is killed stands in `warden.py`. This file knows lines of bytes, and nothing of the protocol;
 it imports no SDK, so that the server starts while the SDK is still being imported. What it writes until
 somebody listens stays in its pipe.
 """
@@ -21,6 +22,7 @@ from typing import cast
 import anyio
 
 from toolpost.mcp.faults import FinalFailure
+from toolpost.mcp.warden import warden
 from toolpost.secret import get_logger, mask
 
 STDIN_CLOSED_SECS = 2.0
@@ -71,6 +73,7 @@ class Spawned:
             FinalFailure: The command cannot be started, now or later.
         """
         loop = asyncio.get_running_loop()
+        warden.prepare(self, grace_secs=STDIN_CLOSED_SECS, terminate_secs=TERMINATE_SECS)
         try:
             # Not to be cancelled half way, which takes no time to speak of: asyncio loses the pipes then.
             with anyio.CancelScope(shield=True):
@@ -78,6 +81,7 @@ class Spawned:
                     lambda: self._protocol, *command, env=dict(env), cwd=cwd, start_new_session=True
                 )
                 self.pid = self._transport.get_pid()
+                warden.watch(self, self.pid)
         except (FileNotFoundError, NotADirectoryError):
             raise FinalFailure(_what_is_missing(command[0], env, cwd)) from None
         except PermissionError:
@@ -136,6 +140,7 @@ class Spawned:
         then the group is killed at once.
         """
         if self._transport is None:
+            warden.forget(self)
             return
         try:
             with anyio.CancelScope(shield=True):
@@ -144,6 +149,7 @@ class Spawned:
             _signal_group(self.pid, _KILL)
             raise
         finally:
+            warden.forget(self)
             self._protocol.flush_stderr()
             with suppress(PermissionError, RuntimeError):  # RuntimeError: the loop is closed already
                 self._transport.close()

@@ -606,6 +606,12 @@ class IgnoreEofAndTerm(Honest):
         time.sleep(600)
 
 
+class Mute(IgnoreEofAndTerm):
+    """The same, and answers nothing."""
+
+    def take(self, message: Message) -> None: ...
+
+
 class SlowExit(Honest):
     """Takes a moment after the end of stdin to write its state down."""
 
