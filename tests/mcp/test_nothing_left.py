@@ -369,6 +369,7 @@ async def test_an_end_that_is_cancelled_kills_the_whole_group_at_once(mode: str,
         await ending
 
     await until(lambda: not any(is_alive(pid) for pid in [*said(log, "pid"), *said(log, "child")]))
+    assert await spawned.wait_exited(20)  # the loop has heard of it too
 
 
 async def test_two_hosts_in_one_loop_do_not_disturb_each_other() -> None:
