@@ -1,7 +1,7 @@
 """What a simulated run costs: calls per second, and what a sync agent pays for its thread.
 
 The calls per second stay the same from one agent to a thousand: a run costs as much as happens in it. What a
-host call costs a sync agent more than an async one is at most what two bare hand-offs cost: two threads that
+host call costs a sync agent more than an async one is to be no more than two bare hand-offs: two threads that
 hand the turn to each other and back, by two locks, and do nothing else. Where others are ready at the same
 instant, threads have to change as well, and a change costs more where there is work in between.
 
