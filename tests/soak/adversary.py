@@ -1,0 +1,211 @@
+"""Who changes resources, and kills, stops, delays and restarts the servers. A thread, driven by a seed.
+
+Each tooling has one fault at a time: what begins one also says when it is over. The seed gives what is done
+and when; what that meets is up to the machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from tests.soak.agent import Stage, listed_uris
+from tests.soak.plan import RESOURCES, ROOT, Kind, Options, uri
+from tests.soak.processes import servers_of
+from tests.soak.server import LIST
+from tests.soak.world import State, World
+
+CHANGE_SECS = 0.1
+"""Between two changes of some resource, on average."""
+DOWN_SECS, STOPPED_SECS, SLOW_SECS = 1.5, 7.0, 3.0
+"""How long a fault lasts at most."""
+DELAY_SECS = 0.5
+LIST_CHANGES = 0.1
+"""How many of the changes are of a list of resources."""
+
+
+class Victim:
+    """One tooling: its world, and over HTTP its server, which is a child of ours."""
+
+    def __init__(self, kind: Kind, folder: Path, port: int | None) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.port = port
+        self.world = World(folder)
+        self.state = State(resources={uri(number): "first" for number in range(RESOURCES)})
+        self.is_troubled = False
+        self.world.write(self.state)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] = (folder / "stderr").open("ab")
+
+    def table(self) -> dict[str, object]:
+        return self.kind.table(self.folder, self.port)
+
+    def start(self) -> None:
+        """Start the server, if that is our business and none runs."""
+        if self.port is not None and (self._child is None or self._child.poll() is not None):
+            self._child = subprocess.Popen(
+                self.kind.command(self.folder, self.port),
+                cwd=ROOT,
+                stdin=subprocess.PIPE,  # it leaves when this ends: nothing of a soak that is killed stays
+                stdout=subprocess.DEVNULL,
+                stderr=self._log,
+            )
+
+    def signal(self, number: signal.Signals) -> None:
+        """To every process that serves this tooling."""
+        for pid in servers_of(self.folder):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def end(self) -> None:
+        """End the server for good."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            if self._child.stdin is not None:
+                self._child.stdin.close()
+        self._log.close()
+
+
+class Adversary:
+    """The thread. `begin`, then `heal` once there are no calls any more."""
+
+    def __init__(self, victims: list[Victim], options: Options, stage: Stage) -> None:
+        self.done: Counter[str] = Counter()
+        """What was done, how often."""
+        self._victims = victims
+        self._options = options
+        self._stage = stage
+        self._chance = random.Random(f"{options.seed}/adversary")
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._thread = threading.Thread(target=self._run, name="adversary")
+        self._stop = threading.Event()
+        self._faults = (self._kill, self._end, self._suspend, self._suspend_and_kill, self._slow, self._hang_up)
+
+    def begin(self) -> None:
+        self._later(0, self._change)
+        self._later(self._options.fault_secs, self._trouble)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """In any case: nothing is done after this."""
+        self._stop.set()
+        self._thread.join()
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.is_set() and not self._stage.calls_are_done.is_set():
+            self._do_what_is_due()
+            self._stop.wait(0.01)
+        if not self._stop.is_set():
+            self._heal()
+
+    def _do_what_is_due(self) -> None:
+        while self._due and self._due[0][0] <= time.monotonic():
+            heapq.heappop(self._due)[2]()
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (time.monotonic() + seconds, next(self._order), action))
+
+    # -- changes -------------------------------------------------------------------------------------
+
+    def _change(self) -> None:
+        self._later(self._chance.expovariate(1 / CHANGE_SECS), self._change)
+        victim = self._chance.choice(self._victims)
+        if self._chance.random() < LIST_CHANGES:
+            extra = "soak://now-and-then"
+            if victim.state.resources.pop(extra, None) is None:
+                victim.state.resources[extra] = ""
+        else:
+            victim.state.resources[uri(self._chance.randrange(RESOURCES))] = f"{self._chance.random()}"
+        self._note("changes", victim)
+
+    def _heal(self) -> None:
+        """Everything that was done to servers is over; then each resource changes for the last time."""
+        for victim in self._victims:
+            victim.signal(signal.SIGCONT)
+            victim.start()
+            victim.state.delay = 0
+            victim.state.resources = {each: "last" for each in victim.state.resources}
+            last = "soak://now-and-then"
+            if victim.state.resources.pop(last, None) is None:
+                victim.state.resources[last] = "last"
+            victim.world.write(victim.state)
+            name = victim.kind.name
+            self._stage.last |= {(name, each): each_text for each, each_text in victim.state.resources.items()}
+            self._stage.last[name, LIST] = listed_uris(victim.state.resources)
+        self._stage.last_change.set()
+
+    # -- faults --------------------------------------------------------------------------------------
+
+    def _trouble(self) -> None:
+        """Begin a fault at some tooling that has none."""
+        self._later(self._chance.expovariate(1 / self._options.fault_secs), self._trouble)
+        well = [each for each in self._victims if not each.is_troubled]
+        if well:
+            self._chance.choice(self._faults)(self._chance.choice(well))
+
+    def _over(self, victim: Victim, within: float, cure: Callable[[], None]) -> None:
+        """The fault ends after a while."""
+
+        def end() -> None:
+            cure()
+            victim.is_troubled = False
+
+        victim.is_troubled = True
+        self._later(self._chance.uniform(0, within), end)
+
+    def _note(self, what: str, victim: Victim) -> None:
+        self.done[what] += 1
+        victim.world.write(victim.state)
+
+    def _kill(self, victim: Victim) -> None:
+        victim.signal(signal.SIGKILL)
+        self._note("killed", victim)
+        self._over(victim, DOWN_SECS, victim.start)
+
+    def _end(self, victim: Victim) -> None:
+        victim.signal(signal.SIGTERM)
+        self._note("ended", victim)
+        self._over(victim, DOWN_SECS, victim.start)
+
+    def _suspend(self, victim: Victim) -> None:
+        victim.signal(signal.SIGSTOP)
+        self._note("stopped", victim)
+        self._over(victim, STOPPED_SECS, lambda: victim.signal(signal.SIGCONT))
+
+    def _suspend_and_kill(self, victim: Victim) -> None:
+        def kill() -> None:
+            victim.signal(signal.SIGKILL)
+            self._later(self._chance.uniform(0, DOWN_SECS), victim.start)
+
+        victim.signal(signal.SIGSTOP)
+        self._note("stopped and killed", victim)
+        self._over(victim, STOPPED_SECS, kill)
+
+    def _slow(self, victim: Victim) -> None:
+        def cure() -> None:
+            victim.state.delay = 0
+            victim.world.write(victim.state)
+
+        victim.state.delay = DELAY_SECS
+        self._note("slowed", victim)
+        self._over(victim, SLOW_SECS, cure)
+
+    def _hang_up(self, victim: Victim) -> None:
+        victim.state.hang_ups += 1
+        self._note("streams ended", victim)
