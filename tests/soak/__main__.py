@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=Options.calls, help="queued calls, of all agents")
     parser.add_argument("--agents", type=int, default=Options.agents)
     parser.add_argument("--subscriptions", type=int, default=Options.subscriptions, help="of all agents")
+    parser.add_argument("--fault-secs", type=float, default=Options.fault_secs, help="between two faults")
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
     given = parser.parse_args()
     options = Options(
@@ -32,6 +33,7 @@ def main() -> int:
         calls=given.calls,
         agents=given.agents,
         subscriptions=given.subscriptions,
+        fault_secs=given.fault_secs,
     )
     started = time.monotonic()
 
