@@ -30,7 +30,9 @@ CHANGE_SECS = 0.1
 """Between two changes of some resource, on average."""
 DOWN_SECS, STOPPED_SECS, SLOW_SECS = 1.5, 7.0, 3.0
 """How long a fault lasts at most."""
-DELAY_SECS = 0.5
+DELAY_SECS = 1.5
+HEAL_SECS = 0.5
+"""Between the last change and the end of all trouble."""
 LIST_CHANGES = 0.1
 """How many of the changes are of a list of resources."""
 
@@ -135,11 +137,8 @@ class Adversary:
         self._note("changes", victim)
 
     def _heal(self) -> None:
-        """Everything that was done to servers is over; then each resource changes for the last time."""
+        """Each resource changes for the last time, and all that was done to servers is over."""
         for victim in self._victims:
-            victim.signal(signal.SIGCONT)
-            victim.start()
-            victim.state.delay = 0
             victim.state.resources = {each: "last" for each in victim.state.resources}
             last = "soak://now-and-then"
             if victim.state.resources.pop(last, None) is None:
@@ -148,6 +147,12 @@ class Adversary:
             name = victim.kind.name
             self._stage.last |= {(name, each): each_text for each, each_text in victim.state.resources.items()}
             self._stage.last[name, LIST] = listed_uris(victim.state.resources)
+        self._stop.wait(HEAL_SECS)
+        for victim in self._victims:
+            victim.state.delay = 0
+            victim.world.write(victim.state)
+            victim.signal(signal.SIGCONT)
+            victim.start()
         self._stage.last_change.set()
 
     # -- faults --------------------------------------------------------------------------------------

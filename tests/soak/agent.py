@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import toolpost
-from tests.soak.plan import KINDS, RESOURCES, Options, uri
+from tests.soak.plan import KINDS, RESOURCES, WINDOW, Options, uri
 from tests.soak.server import LIST
 
 Work: TypeAlias = Generator[Any, Any, None]
 AnyHost: TypeAlias = toolpost.Host | toolpost.SyncHost
-WINDOW = 20
-"""Calls that an agent has open at most."""
-CANCELS, RESUBSCRIBES, BIG = 0.05, 0.005, 0.01
+CANCELS, RESUBSCRIBES, BIG, HURRIES = 0.05, 0.01, 0.02, 0.05
 """How often, for each call."""
+HURRY_SECS = 0.2
+"""The limit of a call that has one of its own."""
 BIG_CHARACTERS = 64 * 1024
 TICK_SECS = 0.5
 MOST_SAID = 5
@@ -33,11 +33,13 @@ EXPECTED = (
     "the connection was lost",
     "the connection was down",
     "no answer within",
+    "no connection within",
     "did not confirm within",
     "cannot connect",
 )
 """What an error says that a fault of ours explains."""
-
+NEVER_SENT = ("the connection was down", "no connection within", "cannot connect")
+"""What an error says that denies that the call had any effect."""
 
 class Stage:
     """What agents and their adversary know of each other. Read and set from several threads."""
@@ -78,6 +80,8 @@ class Record:
     answered: int = 0
     lost: int = 0
     """Calls that ended with an error."""
+    denied: list[str] = field(default_factory=list[str])
+    """Tokens of calls that were never sent, as their errors say."""
     cancelled: int = 0
     after_the_end: int = 0
     """Envelopes under the UUID of a call that was answered or cancelled before."""
@@ -172,7 +176,8 @@ class SoakAgent:
         text = token + "." * (BIG_CHARACTERS if chance.random() < BIG else chance.randrange(40))
         handle = host.tooling.get(self._any_tooling())
         record.calls += 1
-        uuid = yield handle.call_tool("echo", {"token": token, "text": text})
+        limit = HURRY_SECS if chance.random() < HURRIES else None
+        uuid = yield handle.call_tool("echo", {"token": token, "text": text}, timeout=limit)
         record.open[uuid] = token, text
         if chance.random() < CANCELS:
             given_up = chance.choice(list(record.open))
@@ -243,6 +248,8 @@ class SoakAgent:
             case toolpost.Error(text=said):
                 self.record.lost += 1
                 self._explain(said)
+                if any(each in said for each in NEVER_SENT):
+                    self.record.denied.append(token)
             case _:
                 self.record.complain(f"call {token} was answered with {event.kind}")
 

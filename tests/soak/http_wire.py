@@ -108,6 +108,7 @@ class _Wire:
         """The stream of a session."""
         if self._server.is_modern:
             return web.Response(status=405)
+        await self._server.dawdle()
         session = self._session(request)
         session.stream = stream = _Stream()
         try:

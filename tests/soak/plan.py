@@ -66,7 +66,12 @@ KINDS = (
     Kind("streams-2025", "http", "2025-11-25", answers_in_streams=True),
 )
 
+WINDOW = 20
+"""Calls that an agent has open at most."""
+
 TUNABLES: dict[str, Any] = {
+    "open_calls_bound": WINDOW,  # so a place that is not given back is missed
+    "inbox_bound": 4,  # so changes fold while an agent is busy
     "tooling_request_timeout_secs": 5,  # shorter than some servers are stopped for
     "tooling_connect_timeout_secs": 10,
     "tooling_connect_backoff_start_ms": 20,

@@ -30,6 +30,7 @@ class Report:
     duplicated: int
     silent: int
     executed_twice: int
+    executed_though_denied: int
     connections: int
     subscriptions: int
     saw_the_last: int
@@ -55,6 +56,8 @@ class Report:
             yield f"{self.duplicated} envelopes came under the UUID of a call that had its end"
         if self.executed_twice:
             yield f"{self.executed_twice} calls were executed more than once"
+        if self.executed_though_denied:
+            yield f"{self.executed_though_denied} calls were executed though their errors say that they never left"
         if self.calls != self.answered + self.lost + self.cancelled + self.silent:
             yield "the calls do not add up"
         if blind := self.subscriptions - self.saw_the_last:
@@ -81,6 +84,7 @@ class Report:
             ("  silent", f"{self.silent:,}"),
             ("  duplicated", f"{self.duplicated:,}"),
             ("  executed twice", f"{self.executed_twice:,}"),
+            ("  executed though denied", f"{self.executed_though_denied:,}"),
             ("subscriptions", f"{self.subscriptions:,}"),
             ("  saw the last state", f"{self.saw_the_last:,}"),
             ("  updates seen", f"{self.updates:,}"),
@@ -111,6 +115,7 @@ def judged(
 ) -> Report:
     """The report of what all have written down."""
     records = [each.record for each in agents]
+    executed = sum((each.executed for each in done), Counter[str]())
     errors = sum((each.errors for each in records), Counter[str]())
     followed = [each for record in records for each in record.subscriptions.values()]
     blind = [f"{agent.name}: {each}" for agent in agents for each in agent.blind(last)]
@@ -125,7 +130,8 @@ def judged(
         cancelled=sum(each.cancelled for each in records),
         duplicated=sum(each.after_the_end for each in records),
         silent=len(silent),
-        executed_twice=sum(times > 1 for each in done for times in each.executed.values()),
+        executed_twice=sum(times > 1 for times in executed.values()),
+        executed_though_denied=sum(executed[token] > 0 for each in records for token in each.denied),
         connections=sum(each.greetings for each in done),
         subscriptions=len(followed),
         saw_the_last=len(followed) - len(blind),

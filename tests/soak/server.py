@@ -73,16 +73,18 @@ class Server:
         if "id" not in message or "method" not in message:
             return None
         params: Message = message.get("params") or {}
+        await self.dawdle()
         if message["method"] == "subscriptions/listen":
             self._listen(params["notifications"], client)
             return None
-        result = await self._result(message["method"], params, client)
+        result = self._result(message["method"], params, client)
+        await self.dawdle()
         if result is None:
             error = {"code": -32601, "message": f"Method not found: {message['method']}"}
             return {"jsonrpc": "2.0", "id": message["id"], "error": error}
         return {"jsonrpc": "2.0", "id": message["id"], "result": result | (COMPLETE if self.is_modern else {})}
 
-    async def _result(self, method: str, params: Message, client: Follower) -> Message | None:
+    def _result(self, method: str, params: Message, client: Follower) -> Message | None:
         match method:
             case "initialize" if not self.is_modern:
                 self._note("greeted")
@@ -93,7 +95,8 @@ class Server:
             case "tools/list":
                 return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
             case "tools/call":
-                return await self._echo(params["arguments"])
+                self._note(f"call {params['arguments']['token']}")
+                return {"content": [{"type": "text", "text": params["arguments"]["text"]}]}
             case "resources/list":
                 return {"resources": [{"uri": uri, "name": uri} for uri in self._state.resources]}
             case "resources/read":
@@ -110,11 +113,10 @@ class Server:
             case _:
                 return None
 
-    async def _echo(self, arguments: Message) -> Message:
-        self._note(f"call {arguments['token']}")
+    async def dawdle(self) -> None:
+        """Take a while, where the state wants that: what comes later may overtake this."""
         if self._state.delay:
             await asyncio.sleep(random.uniform(0, self._state.delay))
-        return {"content": [{"type": "text", "text": arguments["text"]}]}
 
     def _listen(self, wanted: Message, stream: Follower) -> None:
         stream.keys = set(wanted.get("resourceSubscriptions") or ())
