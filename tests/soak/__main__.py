@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import sys
 import time
 
@@ -20,11 +21,13 @@ from tests.soak.run import soak
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.soak", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, help="what is done when; by default another one each time")
-    parser.add_argument("--seconds", type=float, default=Options.seconds, help="the calls are spread over this")
+    parser.add_argument(
+        "--seconds", type=float, default=Options.seconds, help="the calls are spread over this"
+    )
     parser.add_argument("--calls", type=int, default=Options.calls, help="queued calls, of all agents")
     parser.add_argument("--agents", type=int, default=Options.agents)
     parser.add_argument("--subscriptions", type=int, default=Options.subscriptions, help="of all agents")
-    parser.add_argument("--fault-secs", type=float, default=Options.fault_secs, help="between two faults")
+    parser.add_argument("--faults", type=int, default=Options.faults, help="spread over the calls")
     parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
     given = parser.parse_args()
     options = Options(
@@ -33,8 +36,9 @@ def main() -> int:
         calls=given.calls,
         agents=given.agents,
         subscriptions=given.subscriptions,
-        fault_secs=given.fault_secs,
+        faults=given.faults,
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers that are stopped are not left behind
     started = time.monotonic()
 
     def tell(line: str) -> None:

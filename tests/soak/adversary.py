@@ -28,9 +28,11 @@ from tests.soak.world import State, World
 
 CHANGE_SECS = 0.1
 """Between two changes of some resource, on average."""
-DOWN_SECS, STOPPED_SECS, SLOW_SECS = 1.5, 7.0, 3.0
-"""How long a fault lasts at most."""
-DELAY_SECS = 1.5
+DOWN, STOPPED, SLOW = 0.3, 1.4, 0.6
+"""How long a fault lasts at most, in limits of a request."""
+DELAY = 0.3
+"""How long a slow server waits at most, in the same measure."""
+EXTRA = "soak://now-and-then"
 HEAL_SECS = 0.5
 """Between the last change and the end of all trouble."""
 LIST_CHANGES = 0.1
@@ -57,6 +59,7 @@ class Victim:
     def start(self) -> None:
         """Start the server, if that is our business and none runs."""
         if self.port is not None and (self._child is None or self._child.poll() is not None):
+            self.end()  # what is left of the one before
             self._child = subprocess.Popen(
                 self.kind.command(self.folder, self.port),
                 cwd=ROOT,
@@ -72,17 +75,22 @@ class Victim:
                 os.kill(pid, number)
 
     def end(self) -> None:
-        """End the server for good."""
+        """End our own server."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
             if self._child.stdin is not None:
                 self._child.stdin.close()
+
+    def clear(self) -> None:
+        """Leave nothing behind, however the soak ends: a server that is stopped would stay for ever."""
+        self.end()
+        self.signal(signal.SIGKILL)
         self._log.close()
 
 
 class Adversary:
-    """The thread. `begin`, then `heal` once there are no calls any more."""
+    """The thread. Once no agent has a call left, it changes all for the last time, heals, and ends."""
 
     def __init__(self, victims: list[Victim], options: Options, stage: Stage) -> None:
         self.done: Counter[str] = Counter()
@@ -93,14 +101,28 @@ class Adversary:
         self._chance = random.Random(f"{options.seed}/adversary")
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
+        self._begun = 0
+        """Faults."""
         self._thread = threading.Thread(target=self._run, name="adversary")
         self._stop = threading.Event()
-        self._faults = (self._kill, self._end, self._suspend, self._suspend_and_kill, self._slow, self._hang_up)
+        self._faults = (
+            self._kill,
+            self._end,
+            self._suspend,
+            self._suspend_and_kill,
+            self._slow,
+            self._hang_up,
+        )
 
     def begin(self) -> None:
         self._later(0, self._change)
-        self._later(self._options.fault_secs, self._trouble)
         self._thread.start()
+
+    def part(self) -> None:
+        """Stop some servers for good: toolpost must leave them behind dead all the same."""
+        for victim in self._chance.sample(self._victims, len(self._victims) // 2):
+            victim.signal(signal.SIGSTOP)
+            self.done["stopped at the end"] += 1
 
     def stop(self) -> None:
         """In any case: nothing is done after this."""
@@ -110,13 +132,19 @@ class Adversary:
     # -- time ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stop.is_set() and not self._stage.calls_are_done.is_set():
-            self._do_what_is_due()
-            self._stop.wait(0.01)
-        if not self._stop.is_set():
+        try:
+            while not self._stop.is_set() and not self._stage.calls_are_done.is_set():
+                self._do_what_is_due()
+                self._stop.wait(0.01)
+            self._change_for_the_last_time()
+            self._stop.wait(HEAL_SECS)
             self._heal()
+        finally:
+            self._stage.last_change.set()
 
     def _do_what_is_due(self) -> None:
+        if self._begun < self._options.faults * self._stage.share_of_calls:
+            self._trouble()
         while self._due and self._due[0][0] <= time.monotonic():
             heapq.heappop(self._due)[2]()
 
@@ -129,50 +157,51 @@ class Adversary:
         self._later(self._chance.expovariate(1 / CHANGE_SECS), self._change)
         victim = self._chance.choice(self._victims)
         if self._chance.random() < LIST_CHANGES:
-            extra = "soak://now-and-then"
-            if victim.state.resources.pop(extra, None) is None:
-                victim.state.resources[extra] = ""
+            self._toggle_extra(victim.state.resources)
         else:
             victim.state.resources[uri(self._chance.randrange(RESOURCES))] = f"{self._chance.random()}"
         self._note("changes", victim)
 
-    def _heal(self) -> None:
-        """Each resource changes for the last time, and all that was done to servers is over."""
+    def _toggle_extra(self, resources: dict[str, str]) -> None:
+        """One that nobody follows, so that the list changes."""
+        if resources.pop(EXTRA, None) is None:
+            resources[EXTRA] = ""
+
+    def _change_for_the_last_time(self) -> None:
+        """Each resource, and each list; some servers are in trouble meanwhile."""
         for victim in self._victims:
-            victim.state.resources = {each: "last" for each in victim.state.resources}
-            last = "soak://now-and-then"
-            if victim.state.resources.pop(last, None) is None:
-                victim.state.resources[last] = "last"
+            resources = victim.state.resources
+            self._toggle_extra(resources)
+            resources |= dict.fromkeys(resources, "last")
             victim.world.write(victim.state)
-            name = victim.kind.name
-            self._stage.last |= {(name, each): each_text for each, each_text in victim.state.resources.items()}
-            self._stage.last[name, LIST] = listed_uris(victim.state.resources)
-        self._stop.wait(HEAL_SECS)
+            seen = {LIST: listed_uris(resources)} | resources
+            self._stage.last |= {(victim.kind.name, key): value for key, value in seen.items()}
+
+    def _heal(self) -> None:
         for victim in self._victims:
             victim.state.delay = 0
             victim.world.write(victim.state)
             victim.signal(signal.SIGCONT)
             victim.start()
-        self._stage.last_change.set()
 
     # -- faults --------------------------------------------------------------------------------------
 
     def _trouble(self) -> None:
         """Begin a fault at some tooling that has none."""
-        self._later(self._chance.expovariate(1 / self._options.fault_secs), self._trouble)
         well = [each for each in self._victims if not each.is_troubled]
         if well:
+            self._begun += 1
             self._chance.choice(self._faults)(self._chance.choice(well))
 
     def _over(self, victim: Victim, within: float, cure: Callable[[], None]) -> None:
-        """The fault ends after a while."""
+        """The fault ends after a while, `within` so many limits."""
 
         def end() -> None:
             cure()
             victim.is_troubled = False
 
         victim.is_troubled = True
-        self._later(self._chance.uniform(0, within), end)
+        self._later(self._chance.uniform(0, within * self._options.limit_secs), end)
 
     def _note(self, what: str, victim: Victim) -> None:
         self.done[what] += 1
@@ -181,35 +210,35 @@ class Adversary:
     def _kill(self, victim: Victim) -> None:
         victim.signal(signal.SIGKILL)
         self._note("killed", victim)
-        self._over(victim, DOWN_SECS, victim.start)
+        self._over(victim, DOWN, victim.start)
 
     def _end(self, victim: Victim) -> None:
         victim.signal(signal.SIGTERM)
         self._note("ended", victim)
-        self._over(victim, DOWN_SECS, victim.start)
+        self._over(victim, DOWN, victim.start)
 
     def _suspend(self, victim: Victim) -> None:
         victim.signal(signal.SIGSTOP)
         self._note("stopped", victim)
-        self._over(victim, STOPPED_SECS, lambda: victim.signal(signal.SIGCONT))
+        self._over(victim, STOPPED, lambda: victim.signal(signal.SIGCONT))
 
     def _suspend_and_kill(self, victim: Victim) -> None:
         def kill() -> None:
             victim.signal(signal.SIGKILL)
-            self._later(self._chance.uniform(0, DOWN_SECS), victim.start)
+            self._later(self._chance.uniform(0, DOWN * self._options.limit_secs), victim.start)
 
         victim.signal(signal.SIGSTOP)
         self._note("stopped and killed", victim)
-        self._over(victim, STOPPED_SECS, kill)
+        self._over(victim, STOPPED, kill)
 
     def _slow(self, victim: Victim) -> None:
         def cure() -> None:
             victim.state.delay = 0
             victim.world.write(victim.state)
 
-        victim.state.delay = DELAY_SECS
+        victim.state.delay = DELAY * self._options.limit_secs
         self._note("slowed", victim)
-        self._over(victim, SLOW_SECS, cure)
+        self._over(victim, SLOW, cure)
 
     def _hang_up(self, victim: Victim) -> None:
         victim.state.hang_ups += 1

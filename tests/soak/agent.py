@@ -1,7 +1,7 @@
 """One agent of a soak, and the record that it keeps.
 
-An agent is written once, as a generator of host calls, and runs on either face: `in_task` awaits what it yields,
-`in_thread` has it already, since the calls of the sync face return when they are done.
+An agent is written once, as a generator of host calls, and runs on either face: `in_task` awaits what it
+yields, `in_thread` has it already, since the calls of the sync face return when they are done.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Generator, Iterable
+from collections.abc import Awaitable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -41,11 +41,14 @@ EXPECTED = (
 NEVER_SENT = ("the connection was down", "no connection within", "cannot connect")
 """What an error says that denies that the call had any effect."""
 
+
 class Stage:
     """What agents and their adversary know of each other. Read and set from several threads."""
 
-    def __init__(self, agents: int) -> None:
-        self._at_work = agents
+    def __init__(self, options: Options) -> None:
+        self._at_work = options.agents
+        self._calls = options.calls
+        self._made = 0
         self._lock = threading.Lock()
         self.calls_are_done = threading.Event()
         """No agent has a call left."""
@@ -53,6 +56,15 @@ class Stage:
         """Every resource has its last content, and the servers are well."""
         self.last: dict[tuple[str, str], str] = {}
         """By tooling and key: what subscribers must see in the end."""
+
+    @property
+    def share_of_calls(self) -> float:
+        """How many of all calls have been made."""
+        return self._made / self._calls
+
+    def count_call(self) -> None:
+        with self._lock:
+            self._made += 1
 
     def finish_calls(self) -> None:
         """Of one agent."""
@@ -119,15 +131,15 @@ class SoakAgent:
     async def in_task(self, host: toolpost.Host) -> None:
         work = self._work(host)
         step: Any = None
-        error: BaseException | None = None
+        error: Exception | None = None
         while True:
             try:
-                given = work.throw(error) if error is not None else work.send(step)
+                given: object = work.throw(error) if error is not None else work.send(step)
             except StopIteration:
                 return
             step, error = None, None
             try:
-                step = await given if isinstance(given, Awaitable) else given
+                step = await cast("Awaitable[Any]", given) if isinstance(given, Awaitable) else given
             except Exception as raised:
                 error = raised
 
@@ -147,25 +159,23 @@ class SoakAgent:
             for _ in range(self._subscriptions):
                 yield from self._subscribe(host, self._any_tooling(), self._any_key())
             yield from self._make_calls(host)
+            for uuid in list(self.record.subscriptions):
+                yield from self._renew(host, uuid)
         finally:
             self._stage.finish_calls()
         yield from self._see_the_last(host)
 
     def _make_calls(self, host: AnyHost) -> Work:
-        record, started, heard = self.record, time.monotonic(), time.monotonic()
-        pace = self._options.seconds / max(self._calls, 1)
-        burst = 0
+        """In bursts, as they come due, until each has its outcome or nothing comes any more."""
+        record, started = self.record, time.monotonic()
+        heard = started
         while record.calls < self._calls or record.open:
-            now = time.monotonic()
-            due = started + record.calls * pace
-            if record.calls < self._calls and len(record.open) < WINDOW and (burst or now >= due):
-                burst = burst - 1 if burst else self._chance.randrange(WINDOW)
-                yield from self._call(host)
-                continue
-            burst = 0
-            if (yield from self._receive(host, TICK_SECS if now > due else min(due - now, TICK_SECS))):
-                heard = time.monotonic()
-            elif not record.open:
+            room = min(WINDOW - len(record.open), self._calls - record.calls)
+            if room and time.monotonic() >= started + self._options.seconds * record.calls / self._calls:
+                for _ in range(self._chance.randint(1, room)):
+                    yield from self._call(host)
+            came = yield from self._receive(host, TICK_SECS)
+            if came or not record.open:
                 heard = time.monotonic()
             elif time.monotonic() - heard > self._options.silent_secs:
                 return
@@ -176,6 +186,7 @@ class SoakAgent:
         text = token + "." * (BIG_CHARACTERS if chance.random() < BIG else chance.randrange(40))
         handle = host.tooling.get(self._any_tooling())
         record.calls += 1
+        self._stage.count_call()
         limit = HURRY_SECS if chance.random() < HURRIES else None
         uuid = yield handle.call_tool("echo", {"token": token, "text": text}, timeout=limit)
         record.open[uuid] = token, text
@@ -216,7 +227,7 @@ class SoakAgent:
         while self.blind(self._stage.last) and time.monotonic() < give_up:
             yield from self._receive(host, TICK_SECS)
 
-    def blind(self, last: dict[tuple[str, str], str]) -> list[Followed]:
+    def blind(self, last: Mapping[tuple[str, str], str]) -> list[Followed]:
         """The subscriptions that have not seen the last content."""
         followed = self.record.subscriptions.values()
         return [each for each in followed if each.value != last[each.tooling, each.key]]

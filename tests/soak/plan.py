@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-RESOURCES = 20
-"""Of each tooling. Agents choose among them, so that some are followed by many."""
+RESOURCES = 30
+"""Of each tooling. Agents choose among them: some are followed by one, some by many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,10 @@ class Options:
     subscriptions: int = 200
     seconds: float = 300.0
     """The calls are spread over this time."""
-    fault_secs: float = 1.0
-    """Between two faults, on average."""
+    faults: int = 300
+    """Spread over the calls: on a machine that is slow, servers are troubled less often."""
+    limit_secs: float = 5.0
+    """Of a request. How long servers are stopped, slow or away is measured by it."""
     see_secs: float = 120.0
     """How long after the last change subscriptions may take to see it."""
     silent_secs: float = 120.0
@@ -46,9 +48,9 @@ class Kind:
 
     def command(self, folder: Path, port: int | None = None) -> list[str]:
         """What runs its server."""
-        command = [sys.executable, "-m", "tests.soak.server", self.transport, self.era, str(folder)]
+        command = [sys.executable, "-m", "tests.soak.serve", self.transport, self.era, str(folder)]
         command += [] if port is None else ["--port", str(port)]
-        return command + ["--stream"] * self.answers_in_streams
+        return command + ["--streams"] * self.answers_in_streams
 
     def table(self, folder: Path, port: int | None = None) -> dict[str, Any]:
         """Its table in the config."""
@@ -69,14 +71,16 @@ KINDS = (
 WINDOW = 20
 """Calls that an agent has open at most."""
 
-TUNABLES: dict[str, Any] = {
-    "open_calls_bound": WINDOW,  # so a place that is not given back is missed
-    "inbox_bound": 4,  # so changes fold while an agent is busy
-    "tooling_request_timeout_secs": 5,  # shorter than some servers are stopped for
-    "tooling_connect_timeout_secs": 10,
-    "tooling_connect_backoff_start_ms": 20,
-    "tooling_connect_backoff_cap_secs": 5,
-}
+
+def tunables(limit_secs: float) -> dict[str, Any]:
+    return {
+        "open_calls_bound": WINDOW,  # so a place that is not given back is missed
+        "inbox_bound": 4,  # so changes fold while an agent is busy
+        "tooling_request_timeout_secs": limit_secs,
+        "tooling_connect_timeout_secs": 2 * limit_secs,
+        "tooling_connect_backoff_start_ms": 20,
+        "tooling_connect_backoff_cap_secs": limit_secs,
+    }
 
 
 def uri(number: int) -> str:

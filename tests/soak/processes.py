@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+SETTLE_SECS = 5.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -18,9 +20,20 @@ class Held:
     descriptors: int
     threads: int
 
+    def exceeds(self, other: Held) -> bool:
+        return self.descriptors > other.descriptors or self.threads > other.threads
+
 
 def held() -> Held:
     return Held(len(list(Path("/proc/self/fd").iterdir())), threading.active_count())
+
+
+def held_in_the_end(before: Held) -> Held:
+    """What is held once what is still on its way out is gone."""
+    give_up = time.monotonic() + SETTLE_SECS
+    while (now := held()).exceeds(before) and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return now
 
 
 def resident_mib() -> float:

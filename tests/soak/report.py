@@ -57,17 +57,15 @@ class Report:
         if self.executed_twice:
             yield f"{self.executed_twice} calls were executed more than once"
         if self.executed_though_denied:
-            yield f"{self.executed_though_denied} calls were executed though their errors say that they never left"
+            yield f"{self.executed_though_denied} calls were executed that never left, as their errors say"
         if self.calls != self.answered + self.lost + self.cancelled + self.silent:
             yield "the calls do not add up"
         if blind := self.subscriptions - self.saw_the_last:
             yield f"{blind} subscriptions did not see the last state"
         if self.judges_memory and self.highest_mib > self.warm_mib * (1 + GROWTH):
             yield f"memory grew from {self.warm_mib:.0f} to {self.highest_mib:.0f} MiB"
-        if self.after.descriptors > self.before.descriptors:
-            yield f"descriptors grew from {self.before.descriptors} to {self.after.descriptors}"
-        if self.after.threads > self.before.threads:
-            yield f"threads grew from {self.before.threads} to {self.after.threads}"
+        if self.after.exceeds(self.before):
+            yield f"more is held than before: {self.before}, {self.after}"
         if self.processes_left:
             yield f"{self.processes_left} servers were left behind"
         yield from self.odd
@@ -92,7 +90,10 @@ class Report:
             ("connections", f"{self.connections:,}"),
             ("faults", _listed(self.faults)),
             ("errors", _listed(self.errors)),
-            ("memory: warm, highest, peak", f"{self.warm_mib:.0f}, {self.highest_mib:.0f}, {self.peak_mib:.0f} MiB"),
+            (
+                "memory: warm, highest, peak",
+                f"{self.warm_mib:.0f}, {self.highest_mib:.0f}, {self.peak_mib:.0f} MiB",
+            ),
             ("descriptors: before, after", f"{self.before.descriptors}, {self.after.descriptors}"),
             ("threads: before, after", f"{self.before.threads}, {self.after.threads}"),
             ("processes left", f"{self.processes_left}"),
@@ -121,7 +122,9 @@ def judged(
     blind = [f"{agent.name}: {each}" for agent in agents for each in agent.blind(last)]
     ended = [f"{name} {outcome}" for name, outcome in outcomes.items() if outcome != "completed"]
     said = [f"{agent.name}: {each}" for agent in agents for each in agent.record.odd]
-    silent = [f"{agent.name}: no outcome of {token}" for agent in agents for token, _ in agent.record.open.values()]
+    silent = [
+        f"{agent.name}: no outcome of {token}" for agent in agents for token, _ in agent.record.open.values()
+    ]
     return Report(
         seed=options.seed,
         calls=sum(each.calls for each in records),

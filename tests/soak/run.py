@@ -16,8 +16,8 @@ import toolpost
 from tests.soak.adversary import Adversary, Victim
 from tests.soak.agent import SoakAgent, Stage
 from tests.soak.memory import Memory
-from tests.soak.plan import KINDS, TUNABLES, Kind, Options
-from tests.soak.processes import held, servers_of
+from tests.soak.plan import KINDS, Kind, Options, tunables
+from tests.soak.processes import held, held_in_the_end, servers_of
 from tests.soak.report import Report, judged
 from toolpost.host.agents import Agent
 from toolpost.host.core import Core
@@ -32,26 +32,29 @@ def soak(options: Options, tell: Callable[[str], object] = lambda _: None) -> Re
     with tempfile.TemporaryDirectory(prefix="toolpost-soak-") as folder, ExitStack() as stack:
         victims = [_victim(kind, Path(folder)) for kind in KINDS]
         for victim in victims:
-            stack.callback(victim.end)
+            stack.callback(victim.clear)
             victim.start()
         config = toolpost.load_config(
-            {"tooling": {each.kind.name: each.table() for each in victims}, "tunables": TUNABLES}
+            {
+                "tooling": {each.kind.name: each.table() for each in victims},
+                "tunables": tunables(options.limit_secs),
+            }
         )
         complaints = stack.enter_context(_logged_errors())
         asyncio.run(_warm_up(config))
         before = held()
-        stage, memory = Stage(options.agents), Memory()
+        stage, memory = Stage(options), Memory()
         agents = _crew(options, stage)
         adversary = Adversary(victims, options, stage)
         adversary.begin()
         try:
             progress = partial(_progress, options, agents, adversary, memory, tell)
             with memory.sampled(progress, PROGRESS_SECS):
-                outcomes = asyncio.run(_run(config, agents))
+                outcomes = asyncio.run(_run(config, agents, adversary.part))
         finally:
             adversary.stop()
         gc.collect()
-        after = held()
+        after = held_in_the_end(before)
         for victim in victims:
             victim.end()
         return judged(
@@ -101,7 +104,9 @@ async def _warm_up(config: toolpost.Config) -> None:
             await host.tooling.get(name).list_tools()
 
 
-async def _run(config: toolpost.Config, agents: list[SoakAgent]) -> dict[str, str]:
+async def _run(
+    config: toolpost.Config, agents: list[SoakAgent], before_the_end: Callable[[], None]
+) -> dict[str, str]:
     """The outcome of each agent, as text."""
     # The house itself, and not `run_async`, which keeps a trace: that grows as long as a run lasts.
     core = Core(config, trace=False, extras={})
@@ -112,6 +117,7 @@ async def _run(config: toolpost.Config, agents: list[SoakAgent]) -> dict[str, st
             for number, each in enumerate(agents)
         ]
         outcomes = await core.run_agents(crew, asyncio.Event())
+        before_the_end()
         return {name: str(outcome) for name, outcome in outcomes.items()}
     finally:
         await core.close()
@@ -131,7 +137,9 @@ def _progress(
 ) -> None:
     calls, waiting = sum(each.record.calls for each in agents), sum(len(each.record.open) for each in agents)
     faults = adversary.done.total() - adversary.done["changes"]
-    tell(f"{calls:,} of {options.calls:,} calls, {waiting} open; {faults} faults; {memory.latest_mib:.0f} MiB")
+    tell(
+        f"{calls:,} of {options.calls:,} calls, {waiting} open; {faults} faults; {memory.latest_mib:.0f} MiB"
+    )
 
 
 @contextmanager

@@ -1,24 +1,18 @@
-"""An MCP server to be killed: small, quick to start, and with nothing to lose.
+"""An MCP server to be killed: what it answers, whatever carries that. It has nothing to lose: see world.py.
 
-    python -m tests.soak.server stdio 2025-11-25 FOLDER
-    python -m tests.soak.server http 2026-07-28 FOLDER --port 4000 [--stream]
+    messages ──▶ Server.answer ──▶ answers          state ──(looked at often)──▶ followers
 
-It keeps nothing: see world.py. Its one tool, `echo`, is written into the journal and answered with its own
-argument. Resources are what the state has, and whoever follows one is told when the state changes.
-With `--stream` answers come as streams of events, and not as JSON.
-
-    messages ──▶ Server.answer ──▶ answers          state.json ──(looked at often)──▶ followers
+Its one tool, `echo`, is noted in the journal and answered with its own argument. Resources are what the state
+has, and whoever follows one is told when the state changes.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from tests.soak.world import State, World
@@ -82,7 +76,11 @@ class Server:
         if result is None:
             error = {"code": -32601, "message": f"Method not found: {message['method']}"}
             return {"jsonrpc": "2.0", "id": message["id"], "error": error}
-        return {"jsonrpc": "2.0", "id": message["id"], "result": result | (COMPLETE if self.is_modern else {})}
+        return {
+            "jsonrpc": "2.0",
+            "id": message["id"],
+            "result": result | (COMPLETE if self.is_modern else {}),
+        }
 
     def _result(self, method: str, params: Message, client: Follower) -> Message | None:
         match method:
@@ -157,26 +155,3 @@ def changed(before: State, after: State) -> Iterator[str]:
 
 def notification(method: str, **params: Any) -> Message:
     return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("transport", choices=["stdio", "http"])
-    parser.add_argument("era", choices=["2025-11-25", "2026-07-28"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--stream", action="store_true")
-    options = parser.parse_args()
-    server = Server(World(options.folder), options.era)
-    if options.transport == "stdio":
-        from tests.soak import stdio_wire
-
-        asyncio.run(stdio_wire.serve(server))
-    else:
-        from tests.soak import http_wire  # brings aiohttp, which costs a start over stdio too much
-
-        asyncio.run(http_wire.serve(server, options.port, answers_in_streams=options.stream))
-
-
-if __name__ == "__main__":
-    main()

@@ -20,7 +20,7 @@ class State:
     resources: dict[str, str] = field(default_factory=dict[str, str])
     """Contents by URI."""
     delay: float = 0.0
-    """Seconds that every request waits at most before it has its effect, and once more before it is answered."""
+    """Seconds that a request waits at most before it has its effect, and again before it is answered."""
     hang_ups: int = 0
     """With each one more, the server ends the streams that are open."""
 
