@@ -1,7 +1,7 @@
 """Who changes resources, and kills, stops, delays and restarts the servers. A thread, driven by a seed.
 
-Each tooling has one fault at a time: what begins one also says when it is over. The seed gives what is done
-and when; what that meets is up to the machine.
+Each tooling has one fault at a time: what begins one also says how long it lasts. The seed gives what is
+done, in which order; what that meets is up to the machine.
 """
 
 from __future__ import annotations
@@ -135,12 +135,21 @@ class Adversary:
         try:
             while not self._stop.is_set() and not self._stage.calls_are_done.is_set():
                 self._do_what_is_due()
+                self._start_what_is_down()
                 self._stop.wait(0.01)
             self._change_for_the_last_time()
             self._stop.wait(HEAL_SECS)
             self._heal()
         finally:
             self._stage.last_change.set()
+        while not self._stop.wait(0.01):
+            self._start_what_is_down()
+
+    def _start_what_is_down(self) -> None:
+        """Again and again: a server that was told to end takes a moment, and its port may be taken."""
+        for victim in self._victims:
+            if not victim.is_troubled:
+                victim.start()
 
     def _do_what_is_due(self) -> None:
         if self._begun < self._options.faults * self._stage.share_of_calls:
@@ -182,7 +191,7 @@ class Adversary:
             victim.state.delay = 0
             victim.world.write(victim.state)
             victim.signal(signal.SIGCONT)
-            victim.start()
+            victim.is_troubled = False
 
     # -- faults --------------------------------------------------------------------------------------
 
@@ -193,7 +202,7 @@ class Adversary:
             self._begun += 1
             self._chance.choice(self._faults)(self._chance.choice(well))
 
-    def _over(self, victim: Victim, within: float, cure: Callable[[], None]) -> None:
+    def _over(self, victim: Victim, within: float, cure: Callable[[], None] = lambda: None) -> None:
         """The fault ends after a while, `within` so many limits."""
 
         def end() -> None:
@@ -210,12 +219,12 @@ class Adversary:
     def _kill(self, victim: Victim) -> None:
         victim.signal(signal.SIGKILL)
         self._note("killed", victim)
-        self._over(victim, DOWN, victim.start)
+        self._over(victim, DOWN)
 
     def _end(self, victim: Victim) -> None:
         victim.signal(signal.SIGTERM)
         self._note("ended", victim)
-        self._over(victim, DOWN, victim.start)
+        self._over(victim, DOWN)
 
     def _suspend(self, victim: Victim) -> None:
         victim.signal(signal.SIGSTOP)
@@ -223,13 +232,9 @@ class Adversary:
         self._over(victim, STOPPED, lambda: victim.signal(signal.SIGCONT))
 
     def _suspend_and_kill(self, victim: Victim) -> None:
-        def kill() -> None:
-            victim.signal(signal.SIGKILL)
-            self._later(self._chance.uniform(0, DOWN * self._options.limit_secs), victim.start)
-
         victim.signal(signal.SIGSTOP)
         self._note("stopped and killed", victim)
-        self._over(victim, STOPPED, kill)
+        self._over(victim, STOPPED, lambda: victim.signal(signal.SIGKILL))
 
     def _slow(self, victim: Victim) -> None:
         def cure() -> None:

@@ -27,6 +27,8 @@ HURRY_SECS = 0.2
 """The limit of a call that has one of its own."""
 BIG_CHARACTERS = 64 * 1024
 TICK_SECS = 0.5
+LOOKS = 10
+"""How often an agent tries to read what it has subscribed to; then it takes what comes."""
 MOST_SAID = 5
 
 EXPECTED = (
@@ -204,13 +206,14 @@ class SoakAgent:
         handle = host.tooling.get(tooling)
         uuid = yield (handle.subscribe_resource_list() if key == LIST else handle.subscribe_resource(key))
         followed = self.record.subscriptions[uuid] = Followed(tooling, key)
-        while followed.value is None and handle.is_open(uuid):
+        for _ in range(LOOKS):
             try:
                 found = yield (handle.list_resources() if key == LIST else handle.read_resource(key))
             except toolpost.ToolpostError as error:
                 self._explain(str(error))
             else:
                 followed.value = listed(found) if key == LIST else found.content
+                return
 
     def _renew(self, host: AnyHost, uuid: str) -> Work:
         followed = self.record.subscriptions.pop(uuid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import random
 import socket
 import tempfile
 from collections.abc import Callable, Generator
@@ -25,6 +26,7 @@ from toolpost.host.core import Core
 IN_THREADS = 5
 """Every so many-th agent is a sync one."""
 PROGRESS_SECS = 10.0
+PORTS = (10_000, 32_768)
 
 
 def soak(options: Options, tell: Callable[[str], object] = lambda _: None) -> Report:
@@ -76,9 +78,14 @@ def _victim(kind: Kind, folder: Path) -> Victim:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that nobody is given by chance while our server is down: outgoing connections get higher ones."""
+    while True:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port := random.randrange(*PORTS)))
+            except OSError:
+                continue
+            return port
 
 
 def _crew(options: Options, stage: Stage) -> list[SoakAgent]:
