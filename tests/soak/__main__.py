@@ -38,7 +38,9 @@ def main() -> int:
         subscriptions=given.subscriptions,
         faults=given.faults,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers that are stopped are not left behind
+    # Either ends it as Ctrl-C does, also where a shell had that ignored: no server that is stopped is left.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     started = time.monotonic()
 
     def tell(line: str) -> None:

@@ -68,7 +68,7 @@ KINDS = (
     Kind("streams-2025", "http", "2025-11-25", answers_in_streams=True),
 )
 
-WINDOW = 20
+WINDOW = 64
 """Calls that an agent has open at most."""
 
 
