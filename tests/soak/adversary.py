@@ -35,6 +35,7 @@ DELAY = 0.3
 EXTRA = "soak://now-and-then"
 HEAL_SECS = 0.5
 """Between the last change and the end of all trouble."""
+TROUBLED_IN_THE_END = 0.8
 LIST_CHANGES = 0.1
 """How many of the changes are of a list of resources."""
 
@@ -137,6 +138,7 @@ class Adversary:
                 self._do_what_is_due()
                 self._start_what_is_down()
                 self._stop.wait(0.01)
+            self._trouble_many()
             self._change_for_the_last_time()
             self._stop.wait(HEAL_SECS)
             self._heal()
@@ -202,6 +204,12 @@ class Adversary:
             self._begun += 1
             self._chance.choice(self._faults)(self._chance.choice(well))
 
+    def _trouble_many(self) -> None:
+        """What changes next is seen by few: the others must find out for themselves."""
+        for victim in self._victims:
+            if not victim.is_troubled and self._chance.random() < TROUBLED_IN_THE_END:
+                self._chance.choice((self._kill, self._end, self._suspend, self._hang_up))(victim)
+
     def _over(self, victim: Victim, within: float, cure: Callable[[], None] = lambda: None) -> None:
         """The fault ends after a while, `within` so many limits."""
 
@@ -240,7 +248,10 @@ class Adversary:
         def cure() -> None:
             victim.state.delay = 0
             victim.world.write(victim.state)
+            if is_killed:  # with calls that it has executed, and not answered
+                victim.signal(signal.SIGKILL)
 
+        is_killed = self._chance.random() < 0.5
         victim.state.delay = DELAY * self._options.limit_secs
         self._note("slowed", victim)
         self._over(victim, SLOW, cure)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import toolpost
-from tests.soak.plan import KINDS, RESOURCES, WINDOW, Options, uri
+from tests.soak.plan import KINDS, RESOURCES, Options, uri
 from tests.soak.server import LIST
 
 Work: TypeAlias = Generator[Any, Any, None]
@@ -172,7 +172,7 @@ class SoakAgent:
         record, started = self.record, time.monotonic()
         heard = started
         while record.calls < self._calls or record.open:
-            room = min(WINDOW - len(record.open), self._calls - record.calls)
+            room = min(self._options.window - len(record.open), self._calls - record.calls)
             if room and time.monotonic() >= started + self._options.seconds * record.calls / self._calls:
                 for _ in range(self._chance.randint(1, room)):
                     yield from self._call(host)

@@ -24,6 +24,8 @@ class Options:
     """The calls are spread over this time."""
     faults: int = 300
     """Spread over the calls: on a machine that is slow, servers are troubled less often."""
+    window: int = 64
+    """Calls that an agent has open at most."""
     limit_secs: float = 5.0
     """Of a request. How long servers are stopped, slow or away is measured by it."""
     see_secs: float = 120.0
@@ -68,13 +70,11 @@ KINDS = (
     Kind("streams-2025", "http", "2025-11-25", answers_in_streams=True),
 )
 
-WINDOW = 64
-"""Calls that an agent has open at most."""
 
-
-def tunables(limit_secs: float) -> dict[str, Any]:
+def tunables(options: Options) -> dict[str, Any]:
+    limit_secs = options.limit_secs
     return {
-        "open_calls_bound": WINDOW,  # so a place that is not given back is missed
+        "open_calls_bound": options.window,  # so a place that is not given back is missed
         "inbox_bound": 4,  # so changes fold while an agent is busy
         "tooling_request_timeout_secs": limit_secs,
         "tooling_connect_timeout_secs": 2 * limit_secs,

@@ -39,7 +39,7 @@ def soak(options: Options, tell: Callable[[str], object] = lambda _: None) -> Re
         config = toolpost.load_config(
             {
                 "tooling": {each.kind.name: each.table() for each in victims},
-                "tunables": tunables(options.limit_secs),
+                "tunables": tunables(options),
             }
         )
         complaints = stack.enter_context(_logged_errors())

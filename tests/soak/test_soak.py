@@ -9,7 +9,7 @@ import pytest
 from tests.soak.plan import Options
 from tests.soak.run import soak
 
-SHORT = Options(seed=1, calls=500, agents=10, subscriptions=40, seconds=5, faults=20, limit_secs=2)
+SHORT = Options(seed=1, calls=500, agents=10, subscriptions=40, seconds=5, faults=20, window=8, limit_secs=2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
