@@ -13,9 +13,14 @@ import random
 import signal
 import sys
 import time
+from types import FrameType
 
 from tests.soak.plan import Options
 from tests.soak.run import soak
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    signal.raise_signal(signal.SIGINT)
 
 
 def main() -> int:
@@ -40,7 +45,7 @@ def main() -> int:
     )
     # Either ends it as Ctrl-C does, also where a shell had that ignored: no server that is stopped is left.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     started = time.monotonic()
 
     def tell(line: str) -> None:
@@ -53,7 +58,8 @@ def main() -> int:
     for each in broken:
         sys.stderr.write(f"BROKEN  {each}\n")
     if broken:
-        sys.stderr.write(f"the same again: python -m tests.soak --seed {options.seed} …\n")
+        again = " ".join([*sys.argv[1:], "--seed", str(options.seed)])
+        sys.stderr.write(f"the same again: python -m tests.soak {again}\n")
     return 1 if broken else 0
 
 
