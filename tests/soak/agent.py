@@ -62,7 +62,7 @@ class Stage:
     @property
     def share_of_calls(self) -> float:
         """How many of all calls have been made."""
-        return self._made / self._calls
+        return self._made / max(self._calls, 1)
 
     def count_call(self) -> None:
         with self._lock:
