@@ -41,7 +41,7 @@ demo: $(READY) ## set up, and run the quickstart example
 
 .PHONY: test
 test: $(READY) servers ## set up, and run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 # A Node.js of its own, from PyPI: the suite needs version 22, and CI may have an older one or none.
 .PHONY: conformance
@@ -57,9 +57,19 @@ SOAK ?= 10
 SOAKED := TOOLPOST_SOAK=$(SOAK) $(BIN)/python -m pytest --quiet --timeout=0
 
 .PHONY: soak
-soak: $(READY) ## the simulated runs of the tests SOAK=10 times as often
+soak: soak-simulated soak-servers ## long runs: simulated ones SOAK=10 times, and servers that die and stall
+
+.PHONY: soak-simulated
+soak-simulated: $(READY)
 	@$(SOAKED) tests/host/test_simulated_runs.py & runs=$$!; \
 		$(SOAKED) tests/testing/test_examples.py; examples=$$?; wait $$runs && exit $$examples
+
+# Options of tests/soak: SOAK_SERVERS="--seconds 60 --calls 20000 --seed 7"
+SOAK_SERVERS ?=
+
+.PHONY: soak-servers
+soak-servers: $(READY)
+	@$(BIN)/python -m tests.soak $(SOAK_SERVERS)
 
 .PHONY: check
 check: $(READY) ## format, lint, types and the order of the rooms

@@ -179,10 +179,20 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def children(*, zombies: bool = False) -> list[int]:
-    """The processes that this one has started and that still run, or wait to be reaped."""
+def children(of: int | None = None, *, zombies: bool = False) -> list[int]:
+    """The processes that this one (or another) has started and that still run, or wait to be reaped."""
     pids: set[int] = set()
-    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+    for task in Path(f"/proc/{of or os.getpid()}/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
             pids.update(map(int, (task / "children").read_text().split()))
     return sorted(pid for pid in pids if zombies or is_alive(pid))
+
+
+def wardens(of: int | None = None) -> list[int]:
+    """Those of its children that watch over its servers."""
+    return [pid for pid in children(of) if b"warden_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def servers() -> list[int]:
+    """The children of this process that are servers."""
+    return sorted({*children()} - {*wardens()})

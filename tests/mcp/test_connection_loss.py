@@ -13,7 +13,6 @@ import pytest
 from tests.mcp.support import (
     RUN_ODD,
     changing,
-    children,
     event_of,
     events_of,
     host,
@@ -23,6 +22,7 @@ from tests.mcp.support import (
     received,
     recorded,
     said,
+    servers,
     states,
     to_server,
     until,
@@ -195,7 +195,7 @@ async def test_a_subscription_goes_on_over_a_kill_with_one_refresh(protocol: str
         await it.call_tool_blocking("set", {"uri": "demo://a", "text": "before"})
         before = await event_of(opened, subscription)
 
-        (pid,) = children()
+        (pid,) = servers()
         os.killpg(pid, signal.SIGKILL)
         refresh = await event_of(opened, subscription)
         await it.call_tool_blocking("set", {"uri": "demo://a", "text": "after"})

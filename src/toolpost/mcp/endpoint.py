@@ -7,8 +7,10 @@ hand, within that origin, and only where it keeps the method. This file knows HT
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import ipaddress
+import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from importlib.metadata import version
@@ -16,13 +18,16 @@ from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import anyio.to_thread
 from multidict import CIMultiDict
 from yarl import URL
 
+from toolpost.mcp.in_thread import in_thread
 from toolpost.mcp.params import McpParams
+from toolpost.secret import get_logger
 
 CONNECT_SECS = 30.0
+DESCRIPTOR_SECS = 0.05
+"""Between attempts to connect where this process may open no more; what others are done with is closed."""
 MAX_REDIRECTS = 5
 ENCODINGS = ("gzip", "deflate")
 """Offered to the server."""
@@ -39,6 +44,8 @@ KEPT_SECS = 4.0
 they close at the moment in which a request goes out is lost."""
 _LARGE = 1 << 20
 """From here on aiohttp wants a file, which it sends in pieces."""
+
+_log = get_logger("toolpost.mcp")
 
 
 class Unreachable(Exception):
@@ -68,6 +75,7 @@ class Endpoint:
         self._tls: ssl.SSLContext | bool = True
         self._proxy: URL | None = None
         self._proxy_headers: dict[str, str] = {}
+        self._has_warned = False
 
     def __str__(self) -> str:
         return shown(self._url)
@@ -81,7 +89,7 @@ class Endpoint:
         self._proxy, self._proxy_headers = proxy_for(self._url)
         # Reads the certificates anew, so that SSL_CERT_FILE counts as it is now. It takes a while.
         if self._is_tls:
-            self._tls = await anyio.to_thread.run_sync(ssl.create_default_context)
+            self._tls = await in_thread(ssl.create_default_context)
         self._sessions.append(self._open_session(keep=True))
 
     def _open_session(self, *, keep: bool) -> aiohttp.ClientSession:
@@ -111,7 +119,10 @@ class Endpoint:
             await asyncio.sleep(0)
         url = self._url
         for _ in range(MAX_REDIRECTS):
-            response = await self._send_once(method, url, headers, body)
+            while (response := await self._send_once(method, url, headers, body)) is None:  # noqa: ASYNC110
+                await asyncio.sleep(
+                    DESCRIPTOR_SECS
+                )  # nothing tells when another part of the program closes one
             location = response.headers.get("Location")
             if location is None or response.status not in (301, 302, 303, 307, 308):
                 return response
@@ -121,7 +132,8 @@ class Endpoint:
 
     async def _send_once(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
-    ) -> aiohttp.ClientResponse:
+    ) -> aiohttp.ClientResponse | None:
+        """None: nothing was sent, since no file descriptor is left. That is no fault of the server's."""
         session = self._sessions[-1]
         try:
             return await session.request(
@@ -142,6 +154,9 @@ class Endpoint:
                 f"cannot be reached: the proxy answered HTTP {error.status} {error.message}"
             ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            if _lacks_descriptors(error):
+                self._warn_of_descriptors()
+                return None
             raise Unreachable(f"cannot be reached at {self}: {_reason(error)}") from None
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             is_closed = isinstance(error, aiohttp.ServerDisconnectedError | OSError)
@@ -151,6 +166,11 @@ class Endpoint:
             raise Broken(_how_it_broke(error)) from None
         except RuntimeError:  # "Session is closed"
             raise Broken("was left while it was asked") from None
+
+    def _warn_of_descriptors(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("no file descriptor is left (`ulimit -n`): requests to %s wait for one", self)
 
     def _headers(self, more: Mapping[str, str]) -> CIMultiDict[str]:
         """The headers of one request. Here the secrets leave their locked memory."""
@@ -268,6 +288,11 @@ def _how_it_broke(error: BaseException, encoding: str = "") -> str:
             return f"sent an answer that is no HTTP, or cannot be decoded: {error.message}"
         case _:
             return f"broke the connection: {_reason(error)}"
+
+
+def _lacks_descriptors(error: Exception) -> bool:
+    """Read off its text: where several addresses were tried there is no number."""
+    return any(os.strerror(number) in str(error) for number in (errno.EMFILE, errno.ENFILE))
 
 
 def _reason(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
-from toolpost.errors import ConnectionLost, ToolpostError
+from toolpost.errors import ConnectionLost, RequestTimeout, ToolpostError
 from toolpost.mcp.faults import about
 from toolpost.mcp.losses import Losses
 from toolpost.secret import get_logger
@@ -85,14 +85,18 @@ class _Watch:
         self.settled = anyio.Event()
         """Set once the server has agreed, or refused."""
         self.error: ToolpostError | None = None
+        self.lost = 0
+        """How often the server was gone before it had first agreed."""
+        self.over = anyio.Event()
+        """Set once the server has heard that nobody watches any more, or cannot hear it."""
 
     def touch(self) -> None:
         for feed in self.feeds:
             feed.touch()
 
     def established(self) -> None:
-        """The server has agreed. Not for the first time: an update may have been missed meanwhile."""
-        if self.settled.is_set():
+        """The server has agreed. Not to the first request: an update may have been missed meanwhile."""
+        if self.settled.is_set() or self.lost:
             self.touch()
         self.settled.set()
 
@@ -121,6 +125,8 @@ class Subscriptions:
         self._timeout = timeout
         self._losses = losses
         self._watches: dict[Key, _Watch] = {}
+        self._leaving: dict[Key, _Watch] = {}
+        """The last that nobody wants any more, until the server has heard it."""
         self._unwritten: list[_Watch] = []
         """The watches that the server has not been asked for yet, oldest first."""
         self._behind = 0
@@ -140,7 +146,7 @@ class Subscriptions:
         watch = self._watches.get(key)
         if watch is None:
             watch = _Watch(key)
-            self._start_task(self._keep, watch)
+            self._start_task(self._keep, watch, self._leaving.get(key))
             self._watches[key] = watch
             self._unwritten.append(watch)
         feed = Feed()
@@ -155,6 +161,8 @@ class Subscriptions:
             if not watch.feeds:
                 watch.scope.cancel()
                 self._drop(watch)
+                if not watch.over.is_set():  # one that waits for an earlier one has asked for nothing yet
+                    self._leaving.setdefault(key, watch)
 
     def changed(self, key: Key) -> None:
         """The server says that a resource (or the list, None) changed; eras up to 2025-11-25.
@@ -206,18 +214,22 @@ class Subscriptions:
         if self._watches.get(watch.key) is watch:
             del self._watches[watch.key]
 
-    async def _keep(self, watch: _Watch) -> None:
+    async def _keep(self, watch: _Watch, before: _Watch | None) -> None:
         """Hold a watch on whichever connection there is, until nobody wants it any more."""
-        losses, lost_over_it = self._losses(), 0
+        losses = self._losses()
         with watch.scope:
             try:
                 while True:
                     peer = await self._ready()
+                    if (
+                        before is not None and not peer.in_order
+                    ):  # its end would undo this one, if it came later
+                        await before.over.wait()
                     since = anyio.current_time()
                     await self._hold(peer, watch)
                     if not watch.settled.is_set():
-                        lost_over_it += 1
-                        if lost_over_it == LOST_ATTEMPTS:
+                        watch.lost += 1
+                        if watch.lost == LOST_ATTEMPTS:
                             raise ConnectionLost(self._worded(watch, _lost_over_it(peer)))
                     pause = losses.pause(anyio.current_time() - since)
                     if pause is None:
@@ -229,6 +241,9 @@ class Subscriptions:
             finally:
                 self._written(watch)
                 self._drop(watch)
+                if self._leaving.get(watch.key) is watch:
+                    del self._leaving[watch.key]
+                watch.over.set()
 
     async def _hold(self, peer: Peer, watch: _Watch) -> None:
         """Hold a watch on one connection until that ends, whether or not the server agreed before."""
@@ -242,6 +257,10 @@ class Subscriptions:
             raise
         except ConnectionLost as error:  # of this request at least; what comes of it is `_keep`'s business
             _log.debug("%s", error)
+        except RequestTimeout as error:
+            if not watch.settled.is_set():
+                raise
+            _log.info("%s; it is asked again", error)  # it has agreed before: it stalls, and does not refuse
 
     async def _hold_interest(self, peer: Peer, watch: _Watch) -> None:
         self._count_as_written(peer, watch)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from odd_base import Honest
+from odd_base import Honest, Message
 
 
 class IgnoreEofAndTerm(Honest):
@@ -21,6 +21,12 @@ class IgnoreEofAndTerm(Honest):
     def end(self) -> None:
         self.say(end="of stdin")
         time.sleep(600)
+
+
+class Mute(IgnoreEofAndTerm):
+    """The same, and answers nothing."""
+
+    def take(self, message: Message) -> None: ...
 
 
 class SlowExit(Honest):

@@ -39,6 +39,14 @@ class Silent(Honest):
     def take(self, message: Message) -> None: ...
 
 
+class Banner(Honest):
+    """Writes `--n` bytes that are no message before it reads."""
+
+    def start(self) -> None:
+        super().start()
+        self.write(b"banner " * (int(self.n) // 7) + b"\n")
+
+
 class DiscoverSilent(Honest):
     """Leaves `server/discover` without an answer."""
 
