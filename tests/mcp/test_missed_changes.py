@@ -22,6 +22,8 @@ class Changing:
         self.is_subscribed = False
         self.asked = 0
         """How many `resources/subscribe` have come."""
+        self.ended = 0
+        """How many `resources/unsubscribe` have been done."""
         server.on |= {
             "resources/read": self.read,
             "resources/subscribe": self.subscribe,
@@ -38,6 +40,7 @@ class Changing:
 
     async def unsubscribe(self, _: web.Request, message: Message) -> web.StreamResponse:
         self.is_subscribed = False
+        self.ended += 1
         return web.json_response(answer_to(message, {}))
 
 
@@ -57,7 +60,7 @@ async def test_over_http_a_subscription_is_not_undone_by_the_end_of_the_one_befo
         await until(lambda: server.asked("resources/unsubscribe"))
         await it.list_tools()  # a turn of the wire: a request that did not wait would have come
         may_end.set()
-        await until(lambda: changing.asked == 2)
+        await until(lambda: changing.asked == 2 and changing.ended)
 
         assert changing.is_subscribed
         await server.updated(A)
