@@ -221,10 +221,8 @@ class Subscriptions:
             try:
                 while True:
                     peer = await self._ready()
-                    if (
-                        before is not None and not peer.in_order
-                    ):  # its end would undo this one, if it came later
-                        await before.over.wait()
+                    if before is not None and not peer.in_order:
+                        await before.over.wait()  # its end would undo this one, if it came later
                     since = anyio.current_time()
                     await self._hold(peer, watch)
                     if not watch.settled.is_set():
