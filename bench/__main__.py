@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -34,6 +35,7 @@ QUICK = Plan(QUICK_CLIENTS, rounds=1, seconds=0.3, updates=5_000)
 
 def main() -> int:
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended too
     progress = Progress()
     if python_of(BASE) is None:
         print("the SDK is not installed, which all is compared with: run `make peers`", file=sys.stderr)

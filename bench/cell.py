@@ -173,7 +173,8 @@ async def updates(client: Client, wanted: int) -> Figures:
 
 async def stats(client: Client) -> dict[str, float]:
     """What the server has counted."""
-    return json.loads(await client.call("stats", {}))
+    pairs = (pair.split("=") for pair in (await client.call("stats", {})).split())
+    return {name: float(value) for name, value in pairs}
 
 
 # -- from a new process, and from threads ----------------------------------------------------------

@@ -95,8 +95,7 @@ def measure(
         except subprocess.TimeoutExpired:
             raise CellFailed(f"it took more than {CELL_SECS:g} s") from None
     if done.returncode != 0 or not done.stdout:
-        last = (done.stderr.strip() or f"it exited with status {done.returncode}").splitlines()[-1]
-        raise CellFailed(last)
+        raise CellFailed(_reason(done.stderr) or f"it exited with status {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -117,6 +116,14 @@ def serving(transport: Transport) -> Generator[Target]:
         finally:
             server.stdin.close()  # which ends it
             server.kill()
+
+
+def _reason(stderr: str) -> str:
+    """The last line that names an error; warnings may follow it."""
+    lines = [line for line in stderr.splitlines() if line[:1].isalpha()]
+    return next(
+        (line for line in reversed(lines) if "Error" in line.partition(":")[0]), "\n".join(lines[-1:])
+    )
 
 
 def _environment() -> dict[str, str]:

@@ -17,7 +17,8 @@ class Client(Watching):
             make, params = agents_mcp.MCPServerStdio, {"command": command, "args": args}
         else:
             make, params = agents_mcp.MCPServerStreamableHttp, {"url": target.url}
-        self._server = make(params, message_handler=self.updates)
+        # A busy machine must not make a call fail: the limit of 5 seconds is not what is measured.
+        self._server = make(params, message_handler=self.updates, client_session_timeout_seconds=60)
         await self._server.connect()
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> str:
