@@ -26,7 +26,9 @@ ENVIRONMENTS = {
     "openai_agents": "openai-agents",
 }
 """Of each client that has an environment of its own, its name."""
-TRANSPORTS = ("stdio", "json", "sse")
+PATHS = {"stdio": "", "json": "json", "sse": "stream"}
+"""Where the server answers so. Not `sse`: by that word some clients know the transport of old."""
+TRANSPORTS = tuple(PATHS)
 CELL_SECS = 150.0
 
 _PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
@@ -112,7 +114,7 @@ def serving(transport: Transport) -> Generator[Target]:
         assert server.stdout is not None
         try:
             port = int(server.stdout.readline())
-            yield Target(url=f"http://127.0.0.1:{port}/{transport}")
+            yield Target(url=f"http://127.0.0.1:{port}/{PATHS[transport]}")
         finally:
             server.stdin.close()  # which ends it
             server.kill()

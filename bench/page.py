@@ -24,7 +24,7 @@ _COLUMNS = (
 )
 _WITHOUT_RATIO = {"import_ms", "cold_ms", "rss_mb"}
 _HOW = """\
-Every figure is the median of {rounds} rounds, each of which visits every client once, in changing order and
+Every figure is the median of {rounds}, each of which visits every client once, in changing order and
 each time in a process of its own. In brackets: how many times the SDK's `Client` in the same round, again the
 median. All on loopback, against one server on Node.js without an SDK. CPU is the client's process alone, and
 the steadiest figure. Memory is taken after a thousand small calls. An update is counted where the client is
@@ -42,7 +42,7 @@ def page(summary: Summary, alone: Iterable[Table], captured: Iterable[tuple[str,
         "## Bars",
         f"Ratios (×) are to the SDK's `Client` in the same round.\n\n{_verdicts(verdicts(summary))}",
         "## Beside its peers",
-        _HOW.format(rounds=len(summary.rounds)),
+        _HOW.format(rounds=_counted(len(summary.rounds))),
         *(_transport(summary, transport) for transport in TRANSPORTS),
     ]
     if summary.notes:
@@ -51,6 +51,10 @@ def page(summary: Summary, alone: Iterable[Table], captured: Iterable[tuple[str,
     for title, text in captured:
         parts += [f"### {title}", f"```text\n{text.rstrip()}\n```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _counted(rounds: int) -> str:
+    return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
 def _verdicts(all_of_them: Iterable[Verdict]) -> str:

@@ -1,8 +1,8 @@
 // Streamable HTTP on 127.0.0.1, with connections kept alive, read by hand: node:http costs more than all the rest.
 //
-//   POST /json    answered as application/json
-//   POST /sse     answered as a stream of one event, and then its end, as the official SDKs' servers do
-//   GET           the session's stream of updates; DELETE ends the session
+//   POST /json      answered as application/json
+//   POST /stream    answered as a stream of one event, and then its end, as the official SDKs' servers do
+//   GET             the session's stream of updates; DELETE ends the session
 //
 // Prints its port once it listens, and ends with its stdin.
 
@@ -36,7 +36,7 @@ async function emit(session, count) {
 
 function reply(socket, path, body, session) {
   const extra = session === undefined ? '' : `Mcp-Session-Id: ${session}\r\n`;
-  if (path === '/sse') socket.write(`${STREAM}${extra}\r\n${chunk(event(body))}${LAST_CHUNK}`);
+  if (path === '/stream') socket.write(`${STREAM}${extra}\r\n${chunk(event(body))}${LAST_CHUNK}`);
   else {
     const length = Buffer.byteLength(body);
     const head = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n`;
