@@ -34,7 +34,7 @@ endef
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: $(READY) ## set up, and run the quickstart example
@@ -42,7 +42,7 @@ demo: $(READY) ## set up, and run the quickstart example
 
 .PHONY: test
 test: $(READY) servers ## set up, and run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 .PHONY: guests
 guests: $(READY) ## build the guests of examples/wasm; that in JavaScript needs Node.js
@@ -65,9 +65,19 @@ SOAK ?= 10
 SOAKED := TOOLPOST_SOAK=$(SOAK) $(BIN)/python -m pytest --quiet --timeout=0
 
 .PHONY: soak
-soak: $(READY) ## the simulated runs of the tests SOAK=10 times as often
+soak: soak-simulated soak-servers ## long runs: simulated ones SOAK=10 times, and servers that die and stall
+
+.PHONY: soak-simulated
+soak-simulated: $(READY)
 	@$(SOAKED) tests/host/test_simulated_runs.py & runs=$$!; \
 		$(SOAKED) tests/testing/test_examples.py; examples=$$?; wait $$runs && exit $$examples
+
+# Options of tests/soak: SOAK_SERVERS="--seconds 60 --calls 20000 --seed 7"
+SOAK_SERVERS ?=
+
+.PHONY: soak-servers
+soak-servers: $(READY)
+	@$(BIN)/python -m tests.soak $(SOAK_SERVERS)
 
 .PHONY: check
 check: $(READY) ## format, lint, types and the order of the rooms
@@ -81,13 +91,20 @@ fix: $(READY) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --output-format=concise --fix .
 
+# What does not install is left out, and the page of results says so.
+PEERS := sdk fastmcp mcp-use langchain-mcp-adapters pydantic-ai openai-agents
+.PHONY: peers
+peers: $(READY) ## install the clients that toolpost is measured beside
+	@for peer in $(PEERS); do \
+		$(MAKE) --no-print-directory bench/.venvs/$$peer/.ready || echo "left out: $$peer" >&2; done
+
 .PHONY: bench
-bench: $(READY) ## measure what gates, simulated runs and guests cost
-	@$(BIN)/python bench/gates.py
-	@echo
-	@$(BIN)/python bench/simulation.py
-	@echo
-	@$(BIN)/python bench/wasm.py
+bench: peers ## measure toolpost beside its peers and alone, and write bench/results.md (20 minutes)
+	@$(BIN)/python -m bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(JSON),--json $(JSON))
+
+.PHONY: bench-quick
+bench-quick: $(READY) bench/.venvs/sdk/.ready ## the same in two minutes: toolpost, the SDK and the floor
+	@$(BIN)/python -m bench --quick $(if $(JSON),--json $(JSON))
 
 # The variable hides a note of the theme: it is maintained until May 2027, its successor is Zensical.
 .PHONY: docs
@@ -115,6 +132,7 @@ lock: .venv-lock/.ready-$(UV_VERSION) ## write the lock files; make lock UPGRADE
 	@$(call compile,$(SERVERS)/modern.in,$(SERVERS)/modern.lock)
 	@$(call compile,$(SERVERS)/sqlite.in,$(SERVERS)/sqlite.lock)
 	@$(call compile,$(CONFORMANCE)/node.in,$(CONFORMANCE)/node.lock)
+	@$(foreach peer,$(PEERS),$(call compile,bench/requirements/$(peer).in,bench/requirements/$(peer).lock) &&) true
 	@for folder in $(SERVERS) $(CONFORMANCE) $(GUESTS)/javascript; do (cd $$folder && $(if $(UPGRADE),rm -f package-lock.json &&) \
 		npm install --package-lock-only --omit-lockfile-registry-resolved $(NPM_QUIET) >/dev/null) || exit; done
 
@@ -128,7 +146,7 @@ endef
 clean: ## remove everything that is not source
 	@rm -rf .venv .venv-lock $(SERVERS)/node_modules $(SERVERS)/.venv-* \
 		$(CONFORMANCE)/node_modules $(CONFORMANCE)/.venv-* $(GUESTS)/javascript/node_modules \
-		$(GUESTS)/*/agent.wasm dist site .coverage htmlcov \
+		$(GUESTS)/*/agent.wasm bench/.venvs dist site .coverage htmlcov \
 		.pytest_cache .ruff_cache .hypothesis
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -154,6 +172,11 @@ $(SQLITE_READY): $(SERVERS)/sqlite.lock
 $(NODE_READY): $(SERVERS)/package.json $(SERVERS)/package-lock.json
 	@echo "installing the servers on Node.js: everything, filesystem, memory"
 	@cd $(SERVERS) && npm ci $(NPM_QUIET) >/dev/null
+	@touch $@
+
+bench/.venvs/%/.ready: bench/requirements/%.lock
+	@echo "installing $*, to measure beside"
+	@$(call new_venv,$(@D),$<)
 	@touch $@
 
 # The wheel brings npm as well, and puts neither of them into bin.

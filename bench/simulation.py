@@ -1,18 +1,22 @@
 """What a simulated run costs: calls per second, and what a sync agent pays for its thread.
 
-The calls per second stay the same from one agent to a thousand: a run costs as much as happens in it. A sync
-agent's call that waits costs two switches of threads; two threads that only hand the turn to each other and
-back, by two locks, are what it is measured by.
+The calls per second stay the same from one agent to a thousand: a run costs as much as happens in it. What a
+host call costs a sync agent more than an async one is to be no more than two bare hand-offs: two threads that
+hand the turn to each other and back, by two locks, and do nothing else. Where others are ready at the same
+instant, threads have to change as well, and a change costs more where there is work in between.
 
     .venv/bin/python bench/simulation.py
 """
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import toolpost
 
@@ -20,10 +24,11 @@ AGENTS = {1: 1_000, 10: 100, 100: 100, 1_000: 10}
 """How many agents, and how many calls each of them makes."""
 STEPS = 10_000
 DELAY_MS = 1_000
-HAND_OFFS = 300
-"""In one round: so few that some rounds are not disturbed by whatever else the machine does."""
-ROUNDS = 20
-"""The best of them counts."""
+CALLS = 300
+"""Of each kind, in one round: so few that most rounds are not disturbed by whatever else the machine does."""
+ROUNDS = 15
+
+Agents: TypeAlias = Sequence[Callable[[Any], Any]]
 
 
 def mock(steps: int, delay_ms: float) -> dict[str, Any]:
@@ -86,87 +91,176 @@ def print_long_script() -> None:
 # -- what a thread costs ---------------------------------------------------------------------------
 
 
-def bare_hand_off() -> float:
-    """Seconds of one hand-off to another thread and back, by two locks."""
+@dataclass(frozen=True)
+class Cost:
+    """Of one call, or one hand-off, in microseconds."""
+
+    wall: float
+    cpu: float
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.wall - other.wall, self.cpu - other.cpu)
+
+    def __truediv__(self, other: Cost | int) -> Cost:
+        if isinstance(other, int):
+            return Cost(self.wall / other, self.cpu / other)
+        return Cost(self.wall / other.wall, self.cpu / other.cpu)
+
+
+def median(costs: Iterable[Cost]) -> Cost:
+    """Of each of the two clocks by itself."""
+    walls, cpus = zip(*((each.wall, each.cpu) for each in costs), strict=True)
+    return Cost(statistics.median(walls), statistics.median(cpus))
+
+
+class Stopwatch:
+    """Around some calls of the same kind."""
+
+    def __enter__(self) -> Stopwatch:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wall, self._cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+
+    def cost(self, calls: int) -> Cost:
+        """Of each of so many."""
+        return Cost(self._wall / calls * 1e6, self._cpu / calls * 1e6)
+
+
+def bare_hand_off() -> Cost:
+    """One hand-off to another thread and back, by two locks."""
     there, back = threading.Lock(), threading.Lock()
     there.acquire()
     back.acquire()
 
     def other() -> None:
-        for _ in range(HAND_OFFS):
+        for _ in range(CALLS):
             there.acquire()
             back.release()
 
     thread = threading.Thread(target=other)
     thread.start()
-    start = time.perf_counter()
-    for _ in range(HAND_OFFS):
-        there.release()
-        back.acquire()
-    seconds = time.perf_counter() - start
+    with Stopwatch() as watch:
+        for _ in range(CALLS):
+            there.release()
+            back.acquire()
     thread.join()
-    return seconds / HAND_OFFS
+    return watch.cost(CALLS)
 
 
-class Fastest:
-    """The best time of each thing that was measured, in microseconds."""
+def sleeps(host: toolpost.SyncHost) -> None:
+    """A sync agent that has its turn as often as the one that is measured."""
+    for _ in range(CALLS):
+        host.sleep(0)
 
-    def __init__(self) -> None:
-        self.by_name: dict[str, float] = {}
 
-    def keep(self, name: str, seconds: float) -> None:
-        """Of one hand-off or call."""
-        self.by_name[name] = min(self.by_name.get(name, float("inf")), seconds * 1e6)
+async def sleeps_async(host: toolpost.Host) -> None:
+    """An async one."""
+    for _ in range(CALLS):
+        await host.sleep(0)
+
+
+def queued(host: Any) -> Callable[[], object]:
+    """A queued call and its answer."""
+    it = host.tooling.get("it")
+
+    def call() -> object:
+        it.call_tool("echo")
+        return host.recv()
+
+    async def call_async() -> object:
+        await it.call_tool("echo")
+        return await host.recv()
+
+    return call_async if isinstance(host, toolpost.Host) else call
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured, in a sync agent and in an async one."""
+
+    call: Callable[[Any], Callable[[], Any]]
+    """Gives, for a host, what an agent does again and again."""
+    is_plain: bool = False
+    beside: Agents = ()
+    """Those that a sync agent runs beside."""
+    beside_async: Agents = ()
+    sync_calls: int = 1
+    """How many calls of sync agents one round of it has."""
+
+
+CASES = {
+    "now": Case(lambda host: host.now, is_plain=True),
+    "is_open": Case(lambda host: partial(host.tooling.get("it").is_open, "none"), is_plain=True),
+    "sleep": Case(lambda host: partial(host.sleep, 0)),
+    "cancel": Case(lambda host: partial(host.tooling.get("it").cancel, "none")),
+    "list_tools": Case(lambda host: host.tooling.get("it").list_tools),
+    "call_tool_blocking": Case(lambda host: partial(host.tooling.get("it").call_tool_blocking, "echo")),
+    "call_tool and recv": Case(queued, sync_calls=2),
+    "sleep, in turn with a sync agent": Case(
+        lambda host: partial(host.sleep, 0), beside=(sleeps,), beside_async=(sleeps_async,), sync_calls=2
+    ),
+    "sleep, in turn with an async agent": Case(
+        lambda host: partial(host.sleep, 0), beside=(sleeps_async,), beside_async=(sleeps_async,)
+    ),
+}
+
+
+def cost_of(case: Case, *, is_async: bool) -> Cost:
+    """What one round of it costs in the loop of an agent."""
+    watch = Stopwatch()
+
+    def run(host: toolpost.SyncHost) -> None:
+        call = case.call(host)
+        with watch:
+            for _ in range(CALLS):
+                call()
+
+    async def run_async(host: toolpost.Host) -> None:
+        call = case.call(host)
+        with watch:
+            for _ in range(CALLS):
+                if case.is_plain:
+                    call()
+                else:
+                    await call()
+
+    others = case.beside_async if is_async else case.beside
+    crew = {f"other{number}": other for number, other in enumerate(others)}
+    timed(toolpost.load_config(mock(2 * CALLS, 0)), crew | {"agent": run_async if is_async else run})
+    return watch.cost(CALLS)
 
 
 def print_host_calls() -> None:
-    """A line for each call; `ratio` is what a sync agent pays more than an async one, in bare hand-offs.
+    """A line for each case; the ratio is what a sync agent pays more for a call, in bare hand-offs.
 
-    The first two wait for nothing, and need no hand-off where nobody else could go on.
+    Each ratio is taken within one round, and shown is the median: what disturbs one disturbs the others.
     """
-    best = Fastest()
-
-    def in_thread(host: toolpost.SyncHost) -> None:
-        it = host.tooling.get("it")
-        calls: dict[str, Callable[[], object]] = {
-            "host.now()": host.now,
-            "is_open": lambda: it.is_open("none"),
-            "host.sleep(0)": lambda: host.sleep(0),
-            "cancel": lambda: it.cancel("none"),
-        }
-        best.keep("bare", bare_hand_off())
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(HAND_OFFS):
-                call()
-            best.keep(f"sync {name}", (time.perf_counter() - start) / HAND_OFFS)
-
-    async def in_task(host: toolpost.Host) -> None:
-        it = host.tooling.get("it")
-        calls: dict[str, Callable[[], Awaitable[object]]] = {
-            "host.sleep(0)": lambda: host.sleep(0),
-            "cancel": lambda: it.cancel("none"),
-        }
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(HAND_OFFS):
-                await call()
-            best.keep(f"async {name}", (time.perf_counter() - start) / HAND_OFFS)
-
-    config = toolpost.load_config(mock(0, 0))
-    for _ in range(ROUNDS):  # by turns: what disturbs one disturbs the other
-        timed(config, {"agent": in_thread})
-        timed(config, {"agent": in_task})
-    bare = best.by_name.pop("bare")
-    print(f"{'microseconds':<16} {'sync':>7} {'async':>7} {'ratio':>7}")
-    print(f"{'bare hand-off':<16} {bare:>7.1f}")
-    for name in ("host.now()", "is_open", "host.sleep(0)", "cancel"):
-        sync, plain = best.by_name[f"sync {name}"], best.by_name.get(f"async {name}", 0.0)
-        print(f"{name:<16} {sync:>7.1f} {f'{plain:.1f}' if plain else '':>7} {(sync - plain) / bare:>7.1f}")
+    costs: dict[str, list[tuple[Cost, Cost]]] = {name: [] for name in CASES}
+    ratios: dict[str, list[Cost]] = {name: [] for name in CASES}
+    bares: list[Cost] = []
+    for _ in range(ROUNDS):
+        for name, case in CASES.items():
+            sync, bare, plain = cost_of(case, is_async=False), bare_hand_off(), cost_of(case, is_async=True)
+            bares.append(bare)
+            costs[name].append((sync, plain))
+            ratios[name].append((sync - plain) / bare / case.sync_calls)
+    bare = median(bares)
+    print(f"{'microseconds':<35} {'sync':>14} {'async':>14} {'ratio':>12}")
+    print(f"{'':<35}" + 2 * f" {'wall':>7}{'cpu':>7}" + f" {'wall':>6}{'cpu':>6}")
+    print(f"{'bare hand-off':<35} {bare.wall:>7.1f}{bare.cpu:>7.1f}")
+    for name in CASES:
+        sync, plain = (median(each) for each in zip(*costs[name], strict=True))
+        ratio = median(ratios[name])
+        print(
+            f"{name:<35} {sync.wall:>7.1f}{sync.cpu:>7.1f} {plain.wall:>7.1f}{plain.cpu:>7.1f}"
+            f" {ratio.wall:>6.1f}{ratio.cpu:>6.1f}"
+        )
 
 
 def main() -> None:
-    """All of it takes about half a minute."""
+    """All of it takes about a minute."""
     timed(toolpost.load_config(mock(1, 0)), {"agent": caller(1, is_async=True)})  # imports what others need
     print_calls_per_second()
     print()

@@ -104,4 +104,5 @@ def main() -> None:
         asyncio.run(print_many(guest))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolpost.aliases import model_names as model_names
     from toolpost.config import AgentConfig as AgentConfig
     from toolpost.config import Config as Config
     from toolpost.config import ToolingConfig as ToolingConfig
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from toolpost.trace.log import Trace as Trace
 
 _HOMES = {
+    "aliases": "model_names",
     "config": "AgentConfig Config ToolingConfig Tunables load_config",
     "errors": (
         "AgentStopped ConfigError ConnectFailed ConnectionLost GuestFailed HostClosed RecvTimeout "
@@ -174,6 +176,7 @@ __all__ = [
     "Unsupported",
     "UsageError",
     "load_config",
+    "model_names",
     "open_host",
     "open_host_sync",
     "register_tooling",

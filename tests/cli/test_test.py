@@ -46,6 +46,11 @@ def run(host):
 """
 
 
+def is_at_work() -> bool:
+    """Whether the agent of BLOCKED has told its process, in whole."""
+    return Path("pid").exists() and Path("pid").read_text().endswith("\n")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current folder."""
@@ -459,7 +464,7 @@ def test_an_interrupt_tells_what_was_done_and_leaves_nothing(number: signal.Sign
     put("c")
 
     with started("test", "--junit", "r.xml", cwd=folder) as running:
-        until(lambda: Path("pid").exists() and Path("pid").read_text().endswith("\n"))
+        until(is_at_work)
         running.signal(number)
         ended = running.end()
 
@@ -477,7 +482,7 @@ def test_an_interrupted_run_is_a_whole_document_too(folder: Path) -> None:
     put("a", BLOCKED)
 
     with started("test", "--json", cwd=folder) as running:
-        until(lambda: Path("pid").exists())
+        until(is_at_work)
         running.signal(signal.SIGINT)
         ended = running.end()
 
@@ -504,7 +509,7 @@ def test_nothing_is_left_of_a_run_that_is_killed(folder: Path) -> None:
     put("a", BLOCKED)
 
     with started("test", cwd=folder) as running:
-        until(lambda: Path("pid").exists() and Path("pid").read_text().endswith("\n"))
+        until(is_at_work)
         running.process.kill()
 
     assert until(lambda: not is_alive(int(Path("pid").read_text())))
@@ -637,7 +642,7 @@ def test_watch_that_is_interrupted_at_work_is_interrupted(folder: Path) -> None:
     put("a", BLOCKED)
 
     with started("test", "--watch", cwd=folder) as running:
-        until(lambda: Path("pid").exists())
+        until(is_at_work)
         running.signal(signal.SIGINT)
         ended = running.end()
 

@@ -227,7 +227,8 @@ class Part:
         self.doing: Op = ()
         self._program = program
         self._run = run
-        self._cancelled: set[str] = set()
+        self.cancelled: set[str] = set()
+        """What it has cancelled, which may have waited in its inbox."""
         self._has_shutdown = False
         self._last_now = 0.0
         self._host: Any = None
@@ -336,7 +337,7 @@ class Part:
             envelope = yield lambda: self._host.recv(timeout)
         except toolpost.RecvTimeout:
             assert self._run.now() == pytest.approx(start + limit, abs=TINY)
-            self._run.check_nothing_waits(self.name, self._cancelled)
+            self._run.check_nothing_waits(self.name, self.cancelled)
         except toolpost.HostClosed:
             assert self._has_shutdown, "the inbox is closed only behind Shutdown"
         else:
@@ -356,7 +357,7 @@ class Part:
 
     def _took(self, envelope: toolpost.Envelope) -> None:
         assert not self._has_shutdown, "nothing follows Shutdown"
-        assert envelope.id not in self._cancelled, "taken after it was cancelled"
+        assert envelope.id not in self.cancelled, "taken after it was cancelled"
         assert (envelope.id == "") == isinstance(envelope.event, toolpost.Shutdown)
         self._has_shutdown = envelope.id == ""
 
@@ -365,7 +366,7 @@ class Part:
         owner, uuid = known[which % len(known)]
         yield lambda: getattr(self._mcp, how)(uuid)
         if owner == self.name:
-            self._cancelled.add(uuid)
+            self.cancelled.add(uuid)
             assert not (yield lambda: self._mcp.is_open(uuid)), "open, though it was cancelled"
 
     def _ask(self, which: int) -> Acting:
@@ -506,7 +507,7 @@ class Run:
                 if part.doing[0] == "block":
                     assert self.due_of_call(self.calls(part.name)[-1]).when == math.inf
                 else:
-                    self.check_nothing_waits(part.name, set())
+                    self.check_nothing_waits(part.name, part.cancelled)
         for source in self.sources():
             if source.reason is None and (source.is_call or self.plan.inbox_bound > 1):
                 assert not any(self.now() + TINY < each.when < math.inf for each in self.due(source)), source

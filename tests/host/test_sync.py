@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -494,6 +495,52 @@ def test_a_second_ctrl_c_grants_no_grace() -> None:
         print(report.interrupted, *report.outcomes.values(), sep="; ")
     """)
     assert "AgentStopped: agent 'bob' did not end in time after Shutdown" in printed
+
+
+COMPUTES = """
+import signal, sys, time
+from toolpost.host.host import BUSY_SECS
+
+async def run(host):
+    signal.raise_signal(signal.SIGINT)
+    until = time.monotonic() + BUSY_SECS
+    while time.monotonic() < until:
+        pass
+    print("first", file=sys.stderr, flush=True)  # two that come at once would be one to the process
+    while True:
+        pass
+"""
+WAITS = """
+def run(host):
+    return host.recv().event.kind
+"""
+
+
+@pytest.mark.parametrize("simulated", [[], ["--simulate"]], ids=["real", "simulated"])
+def test_a_second_ctrl_c_reaches_an_agent_that_computes_and_the_run_is_reported(
+    simulated: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "ada.py").write_text(COMPUTES)
+    (tmp_path / "bob.py").write_text(WAITS)
+    (tmp_path / "toolpost.toml").write_text(
+        '[agents.bob]\nscript = "bob.py"\n[agents.ada]\nscript = "ada.py"\n'
+    )
+    code = "from toolpost.cli.main import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "run", *simulated], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        while "first" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+
+    assert process.returncode == 130
+    assert "agent 'ada' failed: AgentStopped: agent 'ada' was interrupted: it let nobody else run" in said
+    assert "agent 'bob' exited: shutdown" in said
 
 
 def test_the_handlers_of_the_program_are_back_after_a_run() -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +38,16 @@ def odd(mode: str = "honest", *, log: Path | None = None, n: float = 0, **keys: 
     """The table of a tooling that runs tests/servers/own/odd.py."""
     options = [*(("--log", str(log)) if log is not None else ()), "--n", str(n)]
     return python(OWN / "odd.py", mode, *options) | keys
+
+
+RUN_ODD = f"import runpy; runpy.run_path({str(OWN / 'odd.py')!r}, run_name='__main__')"
+"""A script that is odd.py."""
+
+
+def answering(answers: Mapping[str, Sequence[Any]], *, log: Path | None = None, **keys: Any) -> Table:
+    """The table of a tooling whose server has these answers: see `Answers` in odd_wire.py."""
+    table = odd("answers", log=log)
+    return table | {"args": [*table["args"], "--answers", json.dumps(answers)]} | keys
 
 
 def http(url: str, **keys: Any) -> Table:
@@ -169,10 +179,20 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def children(*, zombies: bool = False) -> list[int]:
-    """The processes that this one has started and that still run, or wait to be reaped."""
+def children(of: int | None = None, *, zombies: bool = False) -> list[int]:
+    """The processes that this one (or another) has started and that still run, or wait to be reaped."""
     pids: set[int] = set()
-    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+    for task in Path(f"/proc/{of or os.getpid()}/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
             pids.update(map(int, (task / "children").read_text().split()))
     return sorted(pid for pid in pids if zombies or is_alive(pid))
+
+
+def wardens(of: int | None = None) -> list[int]:
+    """Those of its children that watch over its servers."""
+    return [pid for pid in children(of) if b"warden_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def servers() -> list[int]:
+    """The children of this process that are servers."""
+    return sorted({*children()} - {*wardens()})

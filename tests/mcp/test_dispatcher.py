@@ -20,7 +20,8 @@ from mcp.shared import dispatcher as sdk
 from mcp.shared.exceptions import MCPError
 
 from toolpost.mcp import dispatcher
-from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
+from toolpost.mcp.dispatcher import LineClosed
+from toolpost.mcp.line import LineDispatcher
 from toolpost.mcp.process import LineBuffer
 
 
@@ -169,6 +170,7 @@ async def test_of_two_answers_the_first_counts() -> None:
         {"error": None},
         {"error": "text"},
         {"error": []},
+        {},
     ],
 )
 async def test_a_malformed_answer_fails_its_request_at_once(answer: dict[str, Any]) -> None:

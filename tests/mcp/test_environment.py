@@ -265,6 +265,18 @@ async def test_a_path_that_env_gives_is_not_shown_when_a_command_is_not_found(
         assert part not in everything_said(debug, opened)
 
 
+async def test_a_secret_in_what_came_in_place_of_an_answer_is_masked(debug: pytest.LogCaptureFixture) -> None:
+    async with host(odd("leaky", env={"LEAK": LEAK})) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        with pytest.raises(
+            RequestTimeout, match=r"7 lines on stdout made no message, the last: x+\*\*\*"
+        ) as caught:
+            await it.call_tool_blocking("hold", timeout=0.05)
+
+    assert_masked(str(caught.value))
+
+
 async def test_a_secret_in_a_malformed_notification_is_masked(debug: pytest.LogCaptureFixture) -> None:
     """What is wrong with it is quoted by pydantic, which cuts a long value in its middle."""
     async with host(odd("leaky", env={"LEAK": LEAK})) as opened:
@@ -282,7 +294,9 @@ async def test_a_secret_in_a_malformed_answer_of_a_handler_is_masked(debug: pyte
     async with host(odd("asks", env={"LEAK": LEAK}), Handlers(roots=wrong)) as opened:
         await opened.tooling.get("it").call_tool_blocking("ask", {"requests": [{"method": "roots/list"}]})
 
-    assert "URL scheme should be 'file'" in debug.text or "for ListRootsResult" in debug.text
+    assert (
+        "a handler of requests of the server raised: roots.0.uri: Input should be a valid URL" in debug.text
+    )
     assert_masked(everything_said(debug, opened))
 
 

@@ -164,6 +164,30 @@ async def test_calls_run_side_by_side_and_each_gets_its_own_answer() -> None:
         assert await asyncio.gather(*map(call, names)) == names
 
 
+async def test_a_server_that_closes_connections_as_they_are_used_again_loses_one_request() -> None:
+    used: set[object] = set()
+    outcomes: list[object] = []
+
+    async with calling() as (server, call):
+
+        async def once_a_connection(request: Any, message: Message) -> Any:
+            peer = request.transport.get_extra_info("peername")
+            if peer in used:
+                return await reset(request, message)
+            used.add(peer)
+            return await server.answer(request, message)
+
+        server.on["tools/call"] = once_a_connection
+        for n in range(6):
+            try:
+                outcomes.append(await call(str(n)))
+            except ConnectionLost as error:
+                outcomes.append(error)
+
+    assert len([each for each in outcomes if isinstance(each, ConnectionLost)]) == 1
+    assert [each for each in outcomes if isinstance(each, str)] == ["0", "2", "3", "4", "5"]
+
+
 # -- answers that are none -------------------------------------------------------------------------
 
 
@@ -217,6 +241,11 @@ BAD: dict[str, tuple[Answer, type[ToolpostError], str]] = {
         body(encoded, "application/json", Content_Encoding="gzip"),
         ConnectionLost,
         "cannot be decoded|not in its encoding",
+    ),
+    "half of gzip": (
+        body(lambda it: gzip.compress(encoded(it))[:-20], "application/json", Content_Encoding="gzip"),
+        ServerError,
+        "no answer to this request, in gzip: {",
     ),
     "an empty stream": (stream(), ConnectionLost, "ended the stream of its answer without an answer"),
     "a stream that ends in an event": (

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
 from yarl import URL
 
-from tests.mcp.support import OWN, host, http
+from tests.mcp.support import OWN, events_of, host, http, until
 from tests.servers.own.odd_http import Message, OddHttp, odd_http, reset, status
 from toolpost import ConnectFailed, OpenHost, ServerError
 from toolpost.mcp.endpoint import BadEndpoint, proxy_for, shown
@@ -225,3 +227,37 @@ async def test_two_servers_do_not_hurt_each_other() -> None:
 
     assert result.value == "hi"
     assert envelope.id == broken
+
+
+# -- descriptors -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_descriptors() -> Generator[None]:
+    """Nothing more can be opened in this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, soft), hard))
+    taken: list[int] = []
+    try:
+        try:
+            while True:
+                taken.append(os.dup(0))
+        except OSError:
+            yield
+    finally:
+        for each in taken:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_request_waits_for_a_descriptor_and_takes_no_other_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with odd_http() as server, host(http(server.url)) as opened:
+        it = opened.tooling.get("it")
+        assert await call(opened) == "hi"
+        with no_descriptors():
+            ids = [await it.call_tool("echo", {"text": "hi"}) for _ in range(3)]  # one connection was kept
+            await until(lambda: "no file descriptor is left" in caplog.text)
+
+        assert [event.kind for event in (await events_of(opened, ids)).values()] == ["tool-result"] * 3

@@ -118,14 +118,15 @@ async def test_a_server_that_does_not_let_go_is_left(monkeypatch: pytest.MonkeyP
         assert len(server.asked("DELETE")) == 1
 
 
-async def test_a_server_without_sessions_gets_no_id_and_no_delete() -> None:
+@pytest.mark.parametrize("header", [{}, {"Mcp_Session_Id": ""}], ids=["none", "an empty one"])
+async def test_a_server_without_sessions_gets_no_id_and_no_delete(header: dict[str, str]) -> None:
     async with odd_http() as server:
 
         async def initialize(request: Any, message: Message) -> Any:
             capabilities: Message = {"tools": {}}
             result = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "x", "version": "1"}}
             data = json.dumps(answer_to(message, result | {"capabilities": capabilities}))
-            return await status(200, data, Content_Type="application/json")(request, message)
+            return await status(200, data, Content_Type="application/json", **header)(request, message)
 
         server.on |= {"initialize": initialize, "tools/call": server.answer, "GET": status(405)}
         async with host(http(server.url)) as opened:

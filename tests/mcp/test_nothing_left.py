@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.mcp.support import children, host, is_alive, kill, odd, said, until
+from tests.mcp.support import children, host, is_alive, kill, odd, said, servers, until
 from toolpost import ConnectionLost, OpenHost, open_host, open_host_sync
 from toolpost.mcp import process
 
@@ -30,7 +30,7 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_after_close_the_process_is_gone_and_reaped() -> None:
     async with host(odd()) as opened:
         await opened.tooling.get("it").list_tools()
-        assert len(children()) == 1
+        assert len(servers()) == 1
 
     assert children(zombies=True) == []
 
@@ -209,7 +209,7 @@ def test_a_host_that_nobody_closes_is_ended_with_its_loop(tmp_path: Path) -> Non
 def test_a_sync_host_leaves_nothing() -> None:
     with open_host_sync({"tooling": {"it": odd()}}) as opened:
         opened.tooling.get("it").list_tools()
-        assert len(children()) == 1
+        assert len(servers()) == 1
 
     assert children(zombies=True) == []
 
@@ -279,6 +279,80 @@ def test_a_program_that_is_interrupted_again_and_again_leaves_no_server(
     anyio.run(interrupt)
 
 
+@pytest.mark.parametrize("interrupts", [1, 2, 3])
+def test_a_program_that_is_interrupted_while_it_imports_the_sdk_ends_and_leaves_no_server(
+    interrupts: int, tmp_path: Path
+) -> None:
+    """The import is under way in a thread, and neither interrupts nor the end of the loop reach it there."""
+    log = tmp_path / "log"
+    program = textwrap.dedent(f"""
+        import asyncio, sys, threading, toolpost
+
+        class Slow:
+            def find_spec(self, name, path=None, target=None):
+                if name == "toolpost.mcp.session":
+                    print("importing", flush=True)
+                    sys.stdin.readline()
+
+        async def main():
+            async with toolpost.open_host({{"tooling": {{"it": {odd(log=log)!r}}}}}) as host:
+                await host.tooling.get("it").list_tools()
+
+        sys.meta_path.insert(0, Slow())
+        asyncio.run(main())
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"importing\n"
+        for _ in range(interrupts):
+            running.send_signal(signal.SIGINT)
+        running.communicate(b"\n", timeout=20)
+
+    async def gone() -> None:
+        await until(lambda: not any(is_alive(pid) for pid in said(log, "pid")))
+
+    anyio.run(gone)
+
+
+def test_a_program_whose_loop_is_broken_off_by_interrupts_ends_and_leaves_no_server(tmp_path: Path) -> None:
+    """No task of it has come to its end, and no thread is told that it may go."""
+    log = tmp_path / "log"
+    program = textwrap.dedent(f"""
+        import asyncio, toolpost
+        async def main():
+            async with toolpost.open_host({{"tooling": {{"it": {odd(log=log)!r}}}}}) as host:
+                await host.tooling.get("it").list_tools()
+                while True:
+                    asyncio.get_running_loop().call_soon(lambda: print("deaf", flush=True))
+                    try:
+                        await asyncio.sleep(60)
+                    except asyncio.CancelledError:
+                        pass
+        asyncio.run(main())
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as running:
+        assert running.stdout is not None
+        for _ in range(3):  # it cancels the task, then all tasks, then it breaks off
+            assert running.stdout.readline() == b"deaf\n"
+            running.send_signal(signal.SIGINT)
+        try:
+            running.wait(20)
+        finally:
+            running.kill()
+
+    async def gone() -> None:
+        await until(lambda: not any(is_alive(pid) for pid in said(log, "pid")))
+
+    anyio.run(gone)
+
+
 @pytest.mark.parametrize("mode", ["ignore_eof_and_term", "launcher"])
 async def test_an_end_that_is_cancelled_kills_the_whole_group_at_once(mode: str, tmp_path: Path) -> None:
     """A shield of anyio does not stop `Task.cancel`, which a loop's teardown calls."""
@@ -295,6 +369,7 @@ async def test_an_end_that_is_cancelled_kills_the_whole_group_at_once(mode: str,
         await ending
 
     await until(lambda: not any(is_alive(pid) for pid in [*said(log, "pid"), *said(log, "child")]))
+    assert await spawned.wait_exited(20)  # the loop has heard of it too
 
 
 async def test_two_hosts_in_one_loop_do_not_disturb_each_other() -> None:
@@ -303,6 +378,6 @@ async def test_two_hosts_in_one_loop_do_not_disturb_each_other() -> None:
         async with open_host(config) as two:
             await one.tooling.get("it").list_tools()
             await two.tooling.get("it").list_tools()
-            assert len(children()) == 2
+            assert len(servers()) == 2
         assert (await one.tooling.get("it").call_tool_blocking("echo", {"text": "on"})).value == "on"
-        assert len(children()) == 1
+        assert len(servers()) == 1

@@ -11,8 +11,7 @@ import anyio
 import pytest
 
 from tests.mcp.support import event_of, events_of, host, odd, received, until
-from toolpost import Error, RequestTimeout, ServerError, ToolResult, Unsupported
-from toolpost.mcp import peer
+from toolpost import Error, RequestTimeout, ServerError, ToolResult
 from toolpost.model import JsonObject
 
 
@@ -91,98 +90,6 @@ async def test_stderr_without_a_line_end_is_logged_in_bounded_parts(caplog: pyte
     said = [each.getMessage() for each in caplog.records if each.name == "toolpost.server.it"]
     assert max(map(len, said)) <= 1000
     assert "".join(said).count("flood") >= 37_000
-
-
-# -- lists -----------------------------------------------------------------------------------------
-
-
-async def test_every_page_of_a_list_is_fetched(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    async with host(odd("pages", log=log)) as opened:
-        tools = await opened.tooling.get("it").list_tools()
-
-    assert [tool.name for tool in tools] == [f"tool-{n}" for n in range(50)]
-    assert len(received(log, "tools/list")) == 8
-
-
-async def test_a_list_is_never_cached(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    async with host(odd(log=log)) as opened:
-        it = opened.tooling.get("it")
-        await it.list_tools()
-        await it.list_tools()
-
-    assert len(received(log, "tools/list")) == 2
-
-
-async def test_a_cursor_that_comes_again_ends_the_walk_with_a_warning(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
-    log = tmp_path / "log"
-    async with host(odd("cursor_loop", log=log)) as opened:
-        tools = await opened.tooling.get("it").list_tools()
-
-    assert [tool.name for tool in tools] == ["after-None", "after-a", "after-b"]
-    assert "a cursor came twice" in caplog.text
-
-
-async def test_pages_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer, "MAX_PAGES", 30)
-    async with host(odd("endless_pages")) as opened:
-        with pytest.raises(ServerError, match="more than 30 pages"):
-            await opened.tooling.get("it").list_tools()
-
-
-async def test_a_page_that_fails_fails_the_list() -> None:
-    async with host(odd("bad_page")) as opened:
-        with pytest.raises(ServerError, match="Invalid cursor"):
-            await opened.tooling.get("it").list_tools()
-
-
-async def test_a_server_that_declares_tools_and_cannot_list_them_has_none() -> None:
-    async with host(odd("unknown_page", n=1)) as opened:
-        assert await opened.tooling.get("it").list_tools() == []
-
-
-async def test_a_list_whose_later_page_is_refused_as_unknown_is_no_whole_list() -> None:
-    async with host(odd("unknown_page", n=2)) as opened:
-        with pytest.raises(ServerError, match="list_tools: the server answered: Method not found"):
-            await opened.tooling.get("it").list_tools()
-
-
-async def test_tools_without_a_usable_schema_are_left_out_with_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with host(odd("bad_tools")) as opened:
-        tools = await opened.tooling.get("it").list_tools()
-
-    assert [tool.name for tool in tools] == ["good", "good too"]
-    for left_out in ("'no_schema'", "'null_schema'"):
-        assert f"tool {left_out} is left out" in caplog.text
-
-
-async def test_a_server_without_capabilities_has_empty_lists_and_is_not_asked(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    async with host(odd("bare", log=log)) as opened:
-        it = opened.tooling.get("it")
-        assert await it.list_tools() == []
-        assert await it.list_resources() == []
-        with pytest.raises(Unsupported, match="did not declare tools"):
-            await it.call_tool_blocking("echo")
-
-    asked = {each["method"] for each in received(log)}
-    assert asked == {"server/discover", "initialize", "notifications/initialized"}
-
-
-async def test_include_and_exclude_say_which_tools_there_are() -> None:
-    table = odd("pages", include_tools=["tool-1*", "tool-2"], exclude_tools=["tool-1[0-7]"])
-    async with host(table) as opened:
-        it = opened.tooling.get("it")
-        tools = await it.list_tools()
-        with pytest.raises(Unsupported, match=r"include_tools, exclude_tools"):
-            await it.call_tool_blocking("tool-12")
-
-    assert [tool.name for tool in tools] == ["tool-1", "tool-2", "tool-18", "tool-19"]
 
 
 # -- requests of the server ------------------------------------------------------------------------

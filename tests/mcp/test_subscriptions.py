@@ -21,7 +21,6 @@ from tests.mcp.support import (
     until,
 )
 from toolpost import Error, ResourceListUpdated, ResourceUpdated
-from toolpost.mcp import subscriptions
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 ASKS = {OLD: "resources/subscribe", NEW: "subscriptions/listen"}
@@ -343,9 +342,8 @@ async def test_a_server_that_leaves_instead_of_confirming_is_asked_again_on_a_ne
 
 
 async def test_a_stream_that_the_server_ends_is_opened_again_with_a_refresh(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(subscriptions, "RELISTEN_SECS", 0.01)
     log = tmp_path / "wire"
     async with host(recorded(changing(protocol=NEW), log)) as opened:
         it = opened.tooling.get("it")
@@ -359,6 +357,38 @@ async def test_a_stream_that_the_server_ends_is_opened_again_with_a_refresh(
     assert getattr(refresh, "content", None) == "alpha"
     assert getattr(after, "content", None) == "after"
     assert len(to_server(log, "subscriptions/listen")) == 2
+
+
+async def test_streams_that_end_at_once_are_opened_again_as_often_as_a_server_is_dialed(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    backoff = {"tooling_connect_backoff_start_ms": 1, "tooling_connect_backoff_cap_secs": 0.004}
+    async with host(odd("ends_streams", log=log), **backoff) as opened:
+        it = opened.tooling.get("it")
+        subscription = await it.subscribe_resource("odd://one")
+        with anyio.fail_after(20):
+            while not isinstance(event := await event_of(opened, subscription), Error):
+                assert isinstance(event, ResourceUpdated), "a refresh: something may have been missed"
+
+        assert not it.is_open(subscription)
+        assert (await it.call_tool_blocking("echo", {"text": "on"})).value == "on"
+    assert event.text == (
+        "tooling 'it': subscribe_resource 'odd://one': the server ended the stream of changes "
+        "3 times in a row, each time within 2 s"
+    )
+    assert len(received(log, "subscriptions/listen")) == 3
+
+
+async def test_streams_that_bring_something_may_end_as_often_as_they_like(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    backoff = {"tooling_connect_backoff_start_ms": 1, "tooling_connect_backoff_cap_secs": 0.004}
+    async with host(odd("ends_streams", log=log, n=1), **backoff) as opened:
+        it = opened.tooling.get("it")
+        subscription = await it.subscribe_resource("odd://one")
+        await until(lambda: len(received(log, "subscriptions/listen")) > 5)
+
+        assert it.is_open(subscription)
 
 
 async def test_an_agents_end_stops_its_subscriptions_on_the_wire(tmp_path: Path) -> None:

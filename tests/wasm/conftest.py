@@ -1,11 +1,15 @@
-"""The guests of these tests, built once: they and what they are compiled to stay in pytest's cache."""
+"""The guests of these tests, built once: they and what they are compiled to stay in pytest's cache.
+
+Workers that run tests at the same time share it; the first that needs a guest makes it, and the others wait.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import os
 import shutil
 from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +17,7 @@ import pytest
 
 from tests.cli.support import ROOT
 from toolpost.wasm.build import WIT, build
+from toolpost.wasm.engine import compiled
 
 AGENTS = Path(__file__).parent / "agents"
 EXAMPLES = ROOT / "examples" / "testing"
@@ -33,6 +38,14 @@ def compiled_once(request: pytest.FixtureRequest) -> Generator[None]:
         yield
 
 
+@contextmanager
+def one_at_a_time(folder: Path) -> Generator[None]:
+    """Of all processes; the system frees a lock whose holder has died."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def troupe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The guest of agents/troupe.py."""
@@ -43,13 +56,15 @@ def troupe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         digest.update(each.read_bytes())
     folder = request.config.cache.mkdir("toolpost-guests")
     made = folder / f"troupe-{digest.hexdigest()[:20]}.wasm"
-    if not made.exists():
-        stage = tmp_path_factory.mktemp("troupe")
-        for each in sources:
-            shutil.copy(each, stage)
-        for old in folder.glob("troupe-*.wasm"):
-            old.unlink()
-        beside = folder / f"new-{os.getpid()}.wasm"
-        build(stage / "troupe.py", beside)
-        beside.replace(made)
+    with one_at_a_time(folder):
+        if not made.exists():
+            stage = tmp_path_factory.mktemp("troupe")
+            for each in sources:
+                shutil.copy(each, stage)
+            for old in folder.glob("troupe-*.wasm"):
+                old.unlink()
+            beside = folder / "troupe-new.wasm"
+            build(stage / "troupe.py", beside)
+            beside.replace(made)
+        compiled(made)
     return made

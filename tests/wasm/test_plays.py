@@ -168,12 +168,8 @@ def test_an_example_passes_with_guests_under_each_seed_and_leaves_the_trace_of_a
     scripted = re.compile(r'^script = "(\w+)\.py"$(?:\nparams = \{(.*)\}$)?', re.MULTILINE)
     (tmp_path / name).write_text(scripted.sub(as_guest, text))
     in_python, as_guests = load_case(EXAMPLES / name), load_case(tmp_path / name)
-    scripts = [(EXAMPLES / f"{found[1]}.py").read_text() for found in scripted.finditer(text)]
-    # an async agent has other callbacks than a thread, for chance to choose among and to start by
-    is_async = any("async def run" in each for each in scripts)
 
     for seed in SEEDS:
         result, trace = run_case(as_guests, seed=seed)
         assert (result.status, result.report) == ("passed", "")
-        if not is_async or (seed == 0 and len(scripts) == 1):
-            assert list(trace.json_lines()) == list(run_case(in_python, seed=seed)[1].json_lines())
+        assert list(trace.json_lines()) == list(run_case(in_python, seed=seed)[1].json_lines())

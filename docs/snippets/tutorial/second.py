@@ -7,15 +7,14 @@ def run(host: toolpost.SyncHost) -> str:
     grace = {"name": "Grace", "entityType": "person", "observations": ["wrote a compiler"]}
     call = memory.call_tool("create_entities", {"entities": [grace]})
 
-    open_ids = {call, graph}
-    while open_ids:
+    told = dict[str, toolpost.Event]()
+    while len(told) < 2:
         envelope = host.recv(timeout=10)  # seconds
-        open_ids.discard(envelope.id)
-        match envelope.event:
-            case toolpost.ToolResult(is_error=False):
-                host.log("the call is done")
-            case toolpost.ResourceUpdated(content=content):
-                host.log(f"the graph has changed; Grace is in it: {'Grace' in content}")
-            case other:
-                raise RuntimeError(f"not expected: {other}")
+        told[envelope.id] = envelope.event
+
+    match told[call], told[graph]:
+        case toolpost.ToolResult(is_error=False), toolpost.ResourceUpdated(content=content):
+            host.log(f"the call is done; Grace is in the graph: {'Grace' in content}")
+        case other:
+            raise RuntimeError(f"not expected: {other}")
     return "told of both"

@@ -19,7 +19,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -31,9 +30,9 @@ import msgspec
 
 from toolpost.config import AgentConfig, Config
 from toolpost.errors import AgentStopped, ConfigError, GuestFailed
+from toolpost.host.bridge import Bridge
 from toolpost.host.cancelling import leave_behind
 from toolpost.host.context import AgentContext
-from toolpost.host.simulation import SimulatedLoop
 from toolpost.host.standing import own_part, own_traceback, shown, stack_of_task, stack_of_thread
 from toolpost.model import Json
 from toolpost.secret import mask
@@ -193,8 +192,11 @@ class AgentRun:
         """Whether it has an outcome and still runs."""
         return self._left.is_set()
 
-    async def run(self, host: object, sync_host: object) -> Outcome:
-        """Run the agent to its end. Never raises for what the agent does."""
+    async def run(self, host: object, sync_host: object, bridge: Bridge) -> Outcome:
+        """Run the agent to its end. Never raises for what the agent does.
+
+        A sync agent is given `sync_host`, which calls by way of `bridge`.
+        """
         try:
             function: Any = self._agent.function
             if self._agent.error is not None or function is None:
@@ -202,7 +204,7 @@ class AgentRun:
             if _is_async(function):
                 outcome = await self._in_task(function, host)
             else:
-                outcome = await self._in_thread(function, sync_host)
+                outcome = await self._in_thread(function, sync_host, bridge)
             if self._verdict == ASSERTED and self._has_failed:
                 return outcome  # on the very event that was the last to be expected
             return self._verdict or outcome
@@ -293,19 +295,10 @@ class AgentRun:
 
         # A task of its own: an agent that cancels the task that it runs in ends nobody else.
         self._task = asyncio.create_task(body(), name=f"agent {self.name}")
-        finished = asyncio.Event()
-        self._task.add_done_callback(lambda _: finished.set())
-        try:
-            await self._until_left_or(finished)
-        finally:
-            if not self._task.done():
-                self._task.cancel()
-                leave_behind(self._task)
+        await self._until_left_or_done(self._task)
         return outcome
 
-    async def _in_thread(self, function: Callable[[object], object], host: object) -> Outcome:
-        loop = asyncio.get_running_loop()
-        turns = loop.turns if isinstance(loop, SimulatedLoop) else None
+    async def _in_thread(self, function: Callable[[object], object], host: object, bridge: Bridge) -> Outcome:
         finished = asyncio.Event()
         outcome = Outcome("failed", "its thread was left behind: it made no host call after Shutdown")
 
@@ -316,22 +309,29 @@ class AgentRun:
             except BaseException as error:
                 outcome = self._failed(error)
             finally:
-                if turns is not None:
-                    turns.leave(finished.set)
-                else:
-                    with suppress(RuntimeError):  # left behind, and the loop has closed since
-                        loop.call_soon_threadsafe(finished.set)
+                bridge.leave(finished.set)
 
         # A daemon: a thread that was left behind must not keep the process.
         self._thread = threading.Thread(
             target=contextvars.copy_context().run, args=(body,), name=f"agent {self.name}", daemon=True
         )
-        if turns is None:
-            self._thread.start()
+        if bridge.is_simulated:
+            serving = asyncio.create_task(bridge.serve(self._thread), name=f"agent {self.name}")
+            await self._until_left_or_done(serving)
         else:
-            turns.hand_over(self._thread, self._thread.start)
-        await self._until_left_or(finished)
+            self._thread.start()
+            await self._until_left_or(finished)
         return outcome
+
+    async def _until_left_or_done(self, task: asyncio.Task[None]) -> None:
+        finished = asyncio.Event()
+        task.add_done_callback(lambda _: finished.set())
+        try:
+            await self._until_left_or(finished)
+        finally:
+            if not task.done():
+                task.cancel()
+                leave_behind(task)
 
     async def _until_left_or(self, finished: asyncio.Event) -> None:
         async with anyio.create_task_group() as waits:

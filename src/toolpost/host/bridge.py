@@ -4,10 +4,9 @@ A sync agent's thread stands still while the loop works for it. It can be interr
 thread), at any of its steps: what it waited for is then cancelled first, so that nothing goes on without it,
 and what had come of it already is taken back (`undo`), so that nothing is lost with it.
 
-In a simulated run a call also gives the thread's turn back, and its answer is the thread's next turn. There
-one task serves a thread for as long as it makes calls: it does what the thread came for, and hands it the
-turn with the answer. So a sync agent goes on in the order in which an async one would, and its call costs two
-switches of threads more.
+In a simulated run one task serves an agent's thread, call after call, and pauses while the thread is in its
+own code. It goes on with the thread's next call as an async agent's task does with its own, in the same
+callback of the loop: so both kinds give the same run. Which thread runs the loop is for `turns.py` to say.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import anyio
 
 from toolpost.errors import HostClosed, UsageError
 from toolpost.host.cancelling import Tasks, is_cancelled
-from toolpost.host.simulation import SimulatedLoop, Turns
+from toolpost.host.simulation import SimulatedLoop
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,15 +63,20 @@ class Bridge:
         self._lock = threading.Lock()
         self._under_way: dict[_Hop[Any], None] = {}
         self._closed = False
-        self._is_handing_over = False
-        self._next: _Hop[Any] | None = None
-        """What the thread came with that has just had its turn."""
 
-    def call(self, func: Callable[[], R], undo: Callable[[R], None] | None = None) -> R:
-        """The result of a plain function, called on the loop. `undo` is as for `cross`."""
-        if self._turns is not None and not self._closed and (done := self._turns.in_place(func)):
-            return done[0]
-        return self._cross(_Hop(func, undo, self._wake, is_plain=True))
+    def call(
+        self, func: Callable[[], R], undo: Callable[[R], None] | None = None, *, polls: bool = False
+    ) -> R:
+        """The result of a plain function, called on the loop. `undo` is as for `cross`.
+
+        One that `polls` lets others go on in a simulated run: else an agent that polls would wait for ever.
+        """
+        turns = self._turns
+        if turns is None or self._closed or not (done := turns.in_place(func)):
+            return self._cross(_Hop(func, undo), self._do)
+        if polls and turns.has_to_wait():
+            self.wait_for(asyncio.sleep, 0)
+        return done[0]
 
     def wait_for(self, func: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of an async function, awaited on the loop."""
@@ -83,18 +88,38 @@ class Bridge:
 
     def cross(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None = None) -> R:
         """The result of `func`, awaited on the loop. Where the thread is interrupted, `undo` gets it."""
-        return self._cross(_Hop(func, undo, self._wake))
-
-    def _cross(self, hop: _Hop[R]) -> R:
-        self._check(hop.thread)
+        turns = self._turns
+        if turns is None or self._closed or (player := turns.come()) is None:
+            return self._cross(_Hop(func, undo), self._start)
+        hop = _Hop(func, undo)
+        hop.wake = player.go_on_soon
+        if player.pause.is_over:  # it is another agent's thread, and that one has ended
+            hop.settle_error(HostClosed("the call was cancelled: its agent has ended"))
+        self._under_way[hop] = None
         try:
-            self._send(hop)
-            result = hop.wait()
+            turns.call(player, hop)
+            return hop.result()
+        except BaseException:
+            if not hop.is_over:  # in what it was interrupted, it cannot wait for the loop
+                hop.wake = _wake_nobody
+                self._give_up(hop)
+            raise
+        finally:
+            self._forget(hop)
+
+    def _cross(self, hop: _Hop[R], start: Callable[[_Hop[R]], None]) -> R:
+        self._check()
+        settled = Latch()
+        hop.wake = settled.set
+        try:
+            self._send(hop, start)
+            settled.wait()
+            result = hop.result()
             self._forget(hop)
             return result
         except BaseException:
-            if not hop.is_over:
-                self._give_up(hop)
+            if not hop.is_over and self._give_up(hop):
+                settled.wait()
             self._forget(hop)
             raise
 
@@ -106,67 +131,70 @@ class Bridge:
         for hop in left:
             hop.settle_error(self._ending())
 
-    def _send(self, hop: _Hop[R]) -> None:
+    def _send(self, hop: _Hop[R], start: Callable[[_Hop[R]], None]) -> None:
         with self._lock:
             if self._closed:
                 hop.is_over = True
                 raise self._ending()
             self._under_way[hop] = None
-            if self._turns is None:
-                self._loop.call_soon_threadsafe(self._start, hop)
-        if self._turns is not None:  # at the very end: what follows runs while the loop wakes up
-            self._turns.give_back(lambda: self._start(hop))
+            self._loop.call_soon_threadsafe(start, hop)
 
-    def _check(self, thread: threading.Thread) -> None:
+    def _check(self) -> None:
         """Raise where this thread cannot call: nobody would ever answer it."""
-        turns = self._turns
-        if turns is None or not (thread is turns.running or turns.is_lost(thread) or self._closed):
-            self._refuse_loop_thread()
-            if turns is not None:
-                raise UsageError(
-                    f"thread {thread.name!r} called a host in a simulated run, where only an agent's own"
-                    " thread may: make the call there, or run in real time"
-                )
+        self._refuse_loop_thread()
+        thread = threading.current_thread()
+        if self._turns is not None and not (self._turns.is_lost(thread) or self._closed):
+            raise UsageError(
+                f"thread {thread.name!r} called a host in a simulated run, where only an agent's own"
+                " thread may: make the call there, or run in real time"
+            )
 
-    def _wake(self, hop: _Hop[Any]) -> None:
-        """On the loop: let a thread go on that has its answer."""
-        if self._turns is None:
-            hop.settled.set()
-        else:
-            self._turns.hand_over_soon(hop.thread, hop.settled.set)
-
-    def _start(self, hop: _Hop[R]) -> None:
-        if self._is_handing_over:
-            self._next = hop
-            return
+    def _start(self, hop: _Hop[Any]) -> None:
         try:
-            if self._turns is None:
-                self._tasks.start_soon(hop.run)
-            else:
-                self._tasks.start_soon(self._serve, self._turns, hop)
+            self._tasks.start_soon(hop.run)
         except RuntimeError:  # the agent's tasks have ended between the hop and now
             hop.settle_error(self._ending())
 
-    async def _serve(self, turns: Turns, first: _Hop[Any]) -> None:
-        """In a simulated run: answer a thread's calls, one after the other, until none follows at once."""
-        hop: _Hop[Any] | None = first
-        while hop is not None and await hop.work():
-            try:
-                if hop.is_plain:
-                    await turns.let_others_go()
-            finally:  # cancelled or not, the thread has its answer
-                self._is_handing_over = True
-                turns.hand_over(hop.thread, hop.settled.set)
-                self._is_handing_over = False
-                hop, self._next = self._next, None
+    def _do(self, hop: _Hop[Any]) -> None:
+        if self._closed:
+            hop.settle_error(self._ending())
+        else:
+            hop.do()
 
-    def _give_up(self, hop: _Hop[R]) -> None:
-        """In the thread, which was interrupted: returns when the loop has finished with this hop."""
+    # -- an agent's thread -------------------------------------------------------------------------
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether `serve` is needed."""
+        return self._turns is not None
+
+    async def serve(self, thread: threading.Thread) -> None:
+        """In a simulated run: start an agent's thread, and answer its calls, to its end."""
+        assert self._turns is not None, "the run is simulated"
+        player = self._turns.begin(thread)
+        try:
+            while (hop := await player.pause) is not None:
+                if await hop.work():
+                    self._turns.due.append(player)
+        finally:
+            player.pause.is_over = True
+
+    def leave(self, then: Callable[[], object]) -> None:
+        """In an agent's thread, at its end: let the loop do `then`, or, in a simulated run, end `serve`."""
+        if self._turns is not None:
+            self._turns.leave()
+        else:
+            with suppress(RuntimeError):  # left behind, and the loop has closed since
+                self._loop.call_soon_threadsafe(then)
+
+    # -- interrupted -------------------------------------------------------------------------------
+
+    def _give_up(self, hop: _Hop[R]) -> bool:
+        """In the thread, which was interrupted; tells whether the loop will have to finish with this hop."""
         with self._lock:
-            if self._closed:
-                return
-            self._loop.call_soon_threadsafe(hop.give_up)
-        hop.settled.wait()
+            if not self._closed:
+                self._loop.call_soon_threadsafe(hop.give_up)
+            return not self._closed
 
     def _forget(self, hop: _Hop[R]) -> None:
         self._under_way.pop(hop, None)  # one step, which needs no lock
@@ -183,8 +211,12 @@ class Bridge:
             )
 
 
+def _wake_nobody() -> None:
+    """For a thread that goes on already."""
+
+
 class _Hop(Generic[R]):
-    """One call from a thread: a latch that the thread waits for, and what came of it."""
+    """One call from a thread, and what came of it."""
 
     __slots__ = (
         "_error",
@@ -194,36 +226,36 @@ class _Hop(Generic[R]):
         "_result",
         "_scope",
         "_undo",
-        "_wake",
         "is_over",
-        "is_plain",
-        "settled",
-        "thread",
+        "wake",
     )
 
-    def __init__(
-        self,
-        func: Callable[[], Awaitable[R] | R],
-        undo: Callable[[R], None] | None,
-        wake: Callable[[_Hop[R]], None],
-        *,
-        is_plain: bool = False,
-    ) -> None:
+    def __init__(self, func: Callable[[], Any], undo: Callable[[R], None] | None) -> None:
         self._func = func
+        """Plain for `do`, async for `run` and `work`."""
         self._undo = undo
-        self._wake = wake
+        self.wake: Callable[[], object]
+        """On the loop: let the thread go on, which has its answer."""
         self._scope: anyio.CancelScope | None = None  # made on the loop: it cannot be made elsewhere
         self._is_given_up = False
-        self.thread = threading.current_thread()
-        self.is_plain = is_plain
-        """Nothing is awaited in it."""
-        self.settled = Latch()
         self._is_settled = False
         """On the loop: the thread is woken, or about to be."""
         self.is_over = False
         """The thread has its error: there is nothing to give up. Only the thread sets it."""
         self._result: R | None = None
         self._error: BaseException | None = None
+
+    def do(self) -> None:
+        """On the loop, at once: do it and wake the thread."""
+        if self._is_given_up:
+            return
+        try:
+            result = self._func()
+        except BaseException as error:  # AgentStopped too belongs to the thread, not to the loop
+            self.settle_error(error)
+        else:
+            if self._keep_result(result):
+                self.wake()
 
     async def run(self) -> None:
         """On the loop, as a task of its own: do it and wake the thread."""
@@ -232,25 +264,23 @@ class _Hop(Generic[R]):
         try:
             with anyio.CancelScope() as self._scope:
                 if await self.work():
-                    self._wake(self)
+                    self.wake()
         finally:
             self.settle_error(HostClosed("the call was cancelled: its agent has ended"))
 
     async def work(self) -> bool:
         """On the loop: do it. Tells whether the call is settled by that, and the thread to be woken."""
         try:
-            made = self._func()
-            result = cast("R", made) if self.is_plain else await cast("Awaitable[R]", made)
-        except BaseException as error:  # AgentStopped too belongs to the thread, not to the loop
+            result = await self._func()
+        except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 self.settle_error(HostClosed("the call was cancelled: its agent has ended"))
                 raise
             return self._keep_error(error)
         return self._keep_result(result)
 
-    def wait(self) -> R:
-        """In the thread."""
-        self.settled.wait()
+    def result(self) -> R:
+        """In the thread, once it is settled."""
         if self._error is not None:
             self.is_over = True
             raise self._error
@@ -270,7 +300,7 @@ class _Hop(Generic[R]):
     def settle_error(self, error: BaseException) -> None:
         """On the loop. The first settling counts."""
         if self._keep_error(error):
-            self._wake(self)
+            self.wake()
 
     def _keep_error(self, error: BaseException) -> bool:
         if self._is_settled:

@@ -21,7 +21,7 @@ import anyio.lowlevel
 from toolpost.errors import AgentStopped, HostClosed, UsageError
 from toolpost.host.cancelling import Tasks
 from toolpost.host.inbox import Inbox, Source
-from toolpost.host.simulation import ACTOR
+from toolpost.host.order import ACTOR
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger
 from toolpost.trace.events import Call

@@ -31,7 +31,8 @@ from toolpost.host.context import MAIN, AgentContext
 from toolpost.host.face import Host
 from toolpost.host.handle import Tooling
 from toolpost.host.inbox import Inbox
-from toolpost.host.simulation import ACTOR, EPOCH, SimulatedLoop
+from toolpost.host.order import ACTOR
+from toolpost.host.simulation import EPOCH, SimulatedLoop
 from toolpost.host.standing import shown, stack_of_task
 from toolpost.host.sync import SyncHost
 from toolpost.model import JsonObject
@@ -416,7 +417,7 @@ class Core:
             self._runs[run] = None
             try:
                 host = Host(seat.context, seat.find)
-                outcome = await run.run(host, SyncHost(host, seat.bridge))
+                outcome = await run.run(host, SyncHost(host, seat.bridge), seat.bridge)
             finally:
                 self._runs.pop(run, None)
                 if run.is_left_behind:

@@ -7,6 +7,7 @@ import contextvars
 import os
 import signal
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from toolpost.config import Config, load_config
-from toolpost.errors import UsageError
+from toolpost.errors import AgentStopped, UsageError
 from toolpost.host.agents import Agent, Outcome, load_agents
 from toolpost.host.bridge import Bridge, Latch
 from toolpost.host.core import Core, Seat
 from toolpost.host.face import Host
+from toolpost.host.order import ACTOR
 from toolpost.host.simulation import SimulatedLoop
 from toolpost.host.sync import SyncHost
 from toolpost.model import Json
@@ -32,6 +34,9 @@ ConfigSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Json] | Config |
 
 AgentFunction: TypeAlias = Callable[[Host], Awaitable[str | None]] | Callable[[SyncHost], str | None]
 """`async def run(host)` takes a `Host`, `run(host)` a `SyncHost`; either gives None or a string."""
+
+BUSY_SECS = 0.1
+"""A loop that has not heard of a signal for so long is held up, and not just busy."""
 
 T = TypeVar("T")
 
@@ -385,21 +390,39 @@ def _checked(agents: Mapping[str, AgentFunction]) -> Mapping[str, AgentFunction]
 def _interruption(core: Core) -> Generator[asyncio.Event]:
     """An event that SIGINT and SIGTERM set. The second time there is no grace.
 
+    A loop that is held up hears of no signal. Where the one before was not heard, the next is raised in the
+    code that holds it up: as `AgentStopped` in an agent's, which is stopped by that, and the run goes on to
+    its end; else as `KeyboardInterrupt`.
+
     Whatever handled them before does so again afterwards. So this is `signal.signal`, and not the loop's
     `add_signal_handler`: that one cannot tell what it replaces, and takes a program's own handler away.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    turns = loop.turns if isinstance(loop, SimulatedLoop) else None
+    unheard_since: float | None = None
 
     def interrupt() -> None:
+        nonlocal unheard_since
+        unheard_since = None
         if stop.is_set():
             core.hurry()
         stop.set()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        if isinstance(loop, SimulatedLoop):
-            loop.turns.interrupt()
+        nonlocal unheard_since
+        if turns is not None:
+            turns.interrupt()
         loop.call_soon_threadsafe(interrupt)
+        now = time.monotonic()
+        if unheard_since is None:
+            unheard_since = now
+        elif turns is not None and turns.running is not None:
+            pass  # the loop waits for an agent's thread, which it soon does no more
+        elif now - unheard_since > BUSY_SECS:
+            if actor := ACTOR.get():
+                raise AgentStopped(f"agent {actor[0]!r} was interrupted: it let nobody else run")
+            raise KeyboardInterrupt
 
     handled: dict[signal.Signals, Any] = {}
     try:

@@ -25,14 +25,13 @@ import sys
 import threading
 import time
 import uuid
-from asyncio import events
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from contextvars import Context, ContextVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextvars import Context
 from typing import Any, TypeVar, cast
 
+from toolpost.host.order import ACTOR, Queued, Shuffled, Timer
 from toolpost.host.standing import own_line, stack_of_thread
+from toolpost.host.turns import Turns
 from toolpost.secret import get_logger
 
 EPOCH = 1_704_067_200.0
@@ -43,15 +42,12 @@ SPINS = 1000
 """After so many rounds at one instant in which nothing was recorded, somebody polls: then time passes."""
 RESOLUTION_SECS = 1e-9
 """Timers that are closer together than this are at one instant."""
-YIELDING = 0.1
-"""How likely an actor lets all others go first after one of its callbacks."""
+CANCELLED_TIMERS = 100
+"""So many are kept until they would be due; more of them only while they are the smaller part."""
 POLL_SECS = 0.05
 """How long a run at real pace waits before it looks again whether what is foreign has gone."""
 BLOCKED_SECS = 1.0
 """Real time that an agent's thread may take between two host calls before a warning tells where it stands."""
-
-ACTOR: ContextVar[tuple[str, ...]] = ContextVar("toolpost actor", default=())
-"""Whose doing the current callback is: an agent's name, and behind it the pump's number; () is the house."""
 
 _log = get_logger("toolpost.simulation")
 _pools: Any = concurrent.futures.thread  # what it keeps of its threads has no public name
@@ -79,17 +75,20 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.tasks_made = 0
         self._spun = 0
         """Rounds, and calls in place, at this instant since anything was recorded."""
-        self.turns_of_loop = 0
-        """How often the loop has gone round."""
+        self.progress = 0
+        """It grows with each callback, and with each look at what is ready."""
+        self._left_of_round = 0
+        """Of the callbacks that were ready when this round began: those that have not run."""
         self._random = random.Random(seed) if seed else None
         self._ids = random.Random(f"ids of {seed}")
-        self._virtual_selector = _Selector(self)
+        self._virtual_selector = _Selector()
         self.turns = Turns(self)
         self.on_stall: Callable[[], None] | None = None
         """Called when nothing is ready and no timer is due; it makes something ready, or the loop raises."""
         super().__init__(self._virtual_selector)
-        if self._random is not None:
-            self._ready = _Ready(self._random)
+        self._ready = Queued() if self._random is None else Shuffled(self._random)
+        self.asyncgen_hooks = (self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook)
+        """What a thread needs that runs callbacks, see `sys.set_asyncgen_hooks`."""
         self.set_task_factory(cast("Any", _Task))
 
     # -- what a run takes from it ------------------------------------------------------------------
@@ -106,7 +105,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def has_ready(self) -> bool:
         """Whether anything but the current callback can run at this instant."""
         due = self._virtual_now + self._clock_resolution
-        return bool(self._ready) or (bool(self._scheduled) and self._scheduled[0].when() <= due)
+        return bool(self._ready) or (bool(self._scheduled) and self._scheduled[0].when() < due)
+
+    # -- running -----------------------------------------------------------------------------------
 
     def run_forever(self) -> None:
         pulse = _Pulse(self)
@@ -117,6 +118,74 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         finally:
             pulse.stop()
             self._own_threads.discard(pulse)
+
+    def _run_once(self) -> None:
+        """One round, as asyncio's own, but that agents' threads may run parts of it, and further ones."""
+        if not self._left_of_round:
+            self._begins_round()
+        self.turns.let_go()
+        while self._left_of_round:
+            self.run_next()
+            if self.turns.due:
+                self.turns.let_go()
+
+    def run_next(self) -> None:
+        """Run the next callback of this round."""
+        self.progress += 1
+        self._left_of_round -= 1
+        handle = self._ready.popleft()
+        if not handle.cancelled():
+            handle._run()
+
+    def run_while(self, actors: Collection[tuple[str, ...]]) -> None:
+        """Run what is next while it is the doing of these and nobody is due. Where none is ready, time jumps.
+
+        Where time cannot jump, that is for the loop's own thread to deal with.
+        """
+        known: Any = None
+        while not self.turns.due:
+            while not self._left_of_round:
+                if self._stopping or not self._begins_round(only_jumps=True):
+                    return
+            context = cast("Any", self._ready.first())._context
+            if context is not known and context.get(ACTOR, ())[:1] not in actors:
+                return
+            known = context
+            self.run_next()
+
+    def _begins_round(self, *, only_jumps: bool = False) -> bool:
+        self.progress += 1
+        if self._timer_cancelled_count:
+            self._drop_cancelled_timers()
+        if self._stopping or self.has_ready:
+            self.spin()
+            # what threads have put among the callbacks is seen without a look at the pipe that they write to
+            found = self._virtual_selector.select(0) if self._virtual_selector.has_owners else []
+        else:
+            foreign = self._foreign()
+            if only_jumps and (foreign is not None or not self._scheduled):
+                return False
+            found = self._wait(foreign)
+        self._process_events(found)
+        due = self._virtual_now + self._clock_resolution
+        while self._scheduled and self._scheduled[0].when() < due:
+            self._ready.append(self._next_timer())
+        self._left_of_round = len(self._ready)
+        return True
+
+    def _drop_cancelled_timers(self) -> None:
+        if self._timer_cancelled_count > max(CANCELLED_TIMERS, len(self._scheduled) / 2):
+            self._scheduled[:] = [timer for timer in self._scheduled if not timer.cancelled()]
+            heapq.heapify(self._scheduled)
+            self._timer_cancelled_count = 0
+        while self._scheduled and self._scheduled[0].cancelled():
+            self._timer_cancelled_count -= 1
+            self._next_timer()
+
+    def _next_timer(self) -> asyncio.TimerHandle:
+        timer = heapq.heappop(self._scheduled)
+        cast("Any", timer)._scheduled = False
+        return timer
 
     # -- the clock ---------------------------------------------------------------------------------
 
@@ -132,26 +201,28 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         self._check_closed()
         self._timers += 1
-        timer = _Timer(when, callback, args, self, context)
+        timer = Timer(when, callback, args, self, context)
         timer.rank = self._timers if self._random is None else self._random.random()
         if when - self._virtual_now < NEVER_SECS:  # else it is never due, and time would pass for it alone
             heapq.heappush(self._scheduled, timer)
             timer._scheduled = True
         return timer
 
-    def idle(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Nothing is ready: let time pass until something is, at most `timeout` virtual seconds."""
-        foreign = self._foreign()  # before the look: what it does before it goes is seen then
-        found = self._virtual_selector.poll(0)
+    def _wait(self, foreign: tuple[str, tuple[str, ...]] | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Nothing is ready: let time pass until something is.
+
+        Args:
+            foreign: As before the look at the selector: what it has done before it went is seen then.
+        """
+        timeout = self._scheduled[0].when() - self._virtual_now if self._scheduled else None
+        found = self._virtual_selector.select(0)
         if found:
             return found
         if foreign is not None:
             self._warn_of(foreign)
             return self._pass_real_time(timeout)
         if timeout is not None:
-            # asyncio itself waits a day at most
-            due = self._scheduled[0].when() - self._virtual_now if self._scheduled else timeout
-            self._pass(max(timeout, due))
+            self._pass(timeout)
         elif self.on_stall is None or not self._recovers(self.on_stall):
             raise Stalled("nothing is ready and no timer is due: everything waits for something else")
         return []
@@ -162,7 +233,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def _pass_real_time(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
         start = time.monotonic()
-        found = self._virtual_selector.poll(POLL_SECS if timeout is None else min(timeout, POLL_SECS))
+        found = self._virtual_selector.select(POLL_SECS if timeout is None else min(timeout, POLL_SECS))
         passed = time.monotonic() - start
         self._pass(passed if timeout is None else min(passed, timeout))
         return found
@@ -182,7 +253,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._virtual_now += seconds
         # a timer is due up to this much early: by less than numbers of this size can tell apart, never
         self._clock_resolution = max(RESOLUTION_SECS, 2 * math.ulp(self._virtual_now))
-        if isinstance(self._ready, _Ready) and not self._ready:
+        if not self._ready:
             self._ready.begin_instant()
 
     # -- what is foreign ---------------------------------------------------------------------------
@@ -242,8 +313,13 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     # -- asyncio's own, as typeshed does not have it -----------------------------------------------
 
-    _ready: Any
+    _ready: Queued | Shuffled
     _scheduled: list[asyncio.TimerHandle]
+    _stopping: bool
+    _timer_cancelled_count: int
+    _asyncgen_firstiter_hook: Callable[..., None]
+    _asyncgen_finalizer_hook: Callable[..., None]
+    _process_events: Callable[[list[tuple[selectors.SelectorKey, int]]], None]
 
     def _check_thread(self) -> None:
         if threading.current_thread() is not self.turns.running:  # else this thread stands still for it
@@ -260,7 +336,7 @@ def _is_busy(thread: threading.Thread) -> bool:
 
 
 class _Pulse(threading.Thread):
-    """Warns, once, where a callback holds up the loop: an async agent that computes, or blocks."""
+    """Warns where one thread holds up the run: an agent that computes, or blocks."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         super().__init__(name="toolpost pulse", daemon=True)
@@ -269,12 +345,12 @@ class _Pulse(threading.Thread):
         self._is_over = threading.Event()
 
     def run(self) -> None:
-        before = -1
+        before = told = -1
         while not self._is_over.wait(BLOCKED_SECS):
-            now = self._loop.turns_of_loop
-            if now == before and self._loop.turns.running is None:  # else its thread is told of there
+            now = self._loop.progress
+            if now == before != told:
                 self._warn()
-                return
+                told = now
             before = now
 
     def stop(self) -> None:
@@ -283,11 +359,13 @@ class _Pulse(threading.Thread):
         self.join()
 
     def _warn(self) -> None:
+        thread, has_done = self._loop.turns.running or self._held, self._loop.turns.held_by
         task = asyncio.current_task(self._loop)
-        where = own_line(stack_of_thread(self._held))
+        where = own_line(stack_of_thread(thread))
         _log.warning(
-            "%s has let nobody else run for %g s of real time, and the simulation waits for it%s",
-            "a callback" if task is None else task.get_name(),
+            "%s has %s for %g s of real time, and the simulation waits for it%s",
+            thread.name if has_done else "a callback" if task is None else task.get_name(),
+            has_done or "let nobody else run",
             BLOCKED_SECS,
             where and f"; it stands at {where}",
         )
@@ -307,106 +385,27 @@ class _Task(asyncio.Task[Any]):
         return self._number
 
 
-class _Timer(events.TimerHandle):
-    """A timer that knows which of those at the same instant comes first."""
-
-    rank: float
-
-    def __lt__(self, other: Any) -> bool:
-        return (self.when(), self.rank) < (other.when(), other.rank)
-
-
-class _Ready:
-    """The callbacks that are ready: each actor's in order, and by chance whose is next.
-
-    Each actor draws a priority for an instant, and the first in order goes on while it has something ready.
-    So one that needs many callbacks to its next call comes first as often as one that needs few, which a
-    choice for each callback would not give. Now and then one goes behind all others, so that none, going on
-    for ever, can keep them waiting: a cancellation is delivered again and again until it is heeded.
-    """
-
-    def __init__(self, chance: random.Random) -> None:
-        self._random = chance
-        self._queues: dict[Hashable, deque[asyncio.Handle]] = {}
-        self._order: list[tuple[float, Hashable]] = []
-        """A heap of those that have something ready, by their priorities."""
-        self._came: deque[asyncio.Handle] = deque()
-        """What other threads may have put there; only the loop's own sorts it into the queues."""
-        self._priorities: dict[Hashable, float] = {}
-        self._last = 1
-        """No priority is behind it; those that are drawn are below 1."""
-        self._size = 0
-
-    def append(self, handle: asyncio.Handle) -> None:
-        self._came.append(handle)
-
-    def _sort_in(self, handle: asyncio.Handle) -> None:
-        actor = cast("Any", handle)._context.get(ACTOR, ())
-        queue = self._queues.get(actor)
-        if queue is None:
-            queue = self._queues[actor] = deque()
-            if actor not in self._priorities:
-                self._priorities[actor] = self._random.random()
-            heapq.heappush(self._order, (self._priorities[actor], actor))
-        queue.append(handle)
-        self._size += 1
-
-    def popleft(self) -> asyncio.Handle:
-        while self._came:
-            self._sort_in(self._came.popleft())
-        _, actor = heapq.heappop(self._order)
-        queue = self._queues[actor]
-        handle = queue.popleft()
-        self._size -= 1
-        if self._random.random() < YIELDING:
-            self._last += 1
-            self._priorities[actor] = self._last
-        if queue:
-            heapq.heappush(self._order, (self._priorities[actor], actor))
-        else:
-            del self._queues[actor]
-        return handle
-
-    def begin_instant(self) -> None:
-        """Time has passed: priorities are drawn anew."""
-        self._priorities.clear()
-        self._last = 1
-
-    def clear(self) -> None:
-        self._came.clear()
-        self._queues.clear()
-        self._order.clear()
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size + len(self._came)
-
-
 class _Selector(selectors.BaseSelector):
-    """The loop's way to wait: it polls a real selector, and lets the loop's clock jump."""
+    """A real selector that knows whose the files in it are."""
 
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self._real = selectors.DefaultSelector()
         self._owners: dict[int, tuple[str, ...]] = {}
         self._own: int | None = None
         """The loop's own pipe, by which threads wake it: the first that it registers."""
 
-    def poll(self, timeout: float) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready within that many real seconds."""
-        return self._real.select(timeout)
+    @property
+    def has_owners(self) -> bool:
+        """Whether anything but the loop's own pipe is registered."""
+        return bool(self._owners)
 
     def owners(self) -> Iterator[tuple[str, ...]]:
         """Whose files are registered."""
         yield from self._owners.values()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self._loop.turns_of_loop += 1
-        if timeout is not None and timeout <= 0:
-            self._loop.spin()
-            # what threads have put among the callbacks is seen without a look at the pipe that they write to
-            return self._real.select(0) if self._owners else []
-        return self._loop.idle(timeout)
+        """What is ready within that many real seconds."""
+        return self._real.select(timeout)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = self._real.register(fileobj, events, data)
@@ -429,130 +428,3 @@ class _Selector(selectors.BaseSelector):
 
     def close(self) -> None:
         self._real.close()
-
-
-class Turns:
-    """The threads of sync agents take turns with the loop's thread: one of all runs.
-
-    A thread gets its turn when its host call is answered, and gives it back with its next one, or its end. In
-    between the loop's thread stands still. A call that waits for nothing keeps the turn where nobody else
-    could go on.
-    """
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self._loop = loop
-        self._threads: set[threading.Thread] = set()
-        self._lost: set[threading.Thread] = set()
-        """Those that nobody waits for any more: they run beside the loop, as in real time."""
-        self._ended = 0
-        self._is_interrupted = False
-        self._stayed = False
-        """The thread that has the turn has made a host call without giving it back."""
-        self._giving = threading.Lock()
-        self._back = threading.Lock()
-        self._back.acquire()
-        self._then: Callable[[], None] | None = None
-        self.running: threading.Thread | None = None
-        """The agent's thread that has the turn."""
-
-    @property
-    def under_way(self) -> int:
-        """How many threads take part that have not come to their end."""
-        return len(self._threads) - self._ended
-
-    def has(self, thread: threading.Thread) -> bool:
-        """Whether it takes part."""
-        return thread in self._threads
-
-    def is_lost(self, thread: threading.Thread) -> bool:
-        """Whether nobody waits for it any more."""
-        return thread in self._lost
-
-    def hand_over_soon(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
-        """On the loop: `hand_over`, among what is ready then."""
-        self._loop.call_soon(self.hand_over, thread, wake)
-
-    def in_place(self, func: Callable[[], T]) -> list[T]:
-        """In the thread that has the turn: its result, where the loop would do nothing else before it.
-
-        The loop stands still meanwhile, so this thread can do its work. Gives nothing where somebody else is
-        ready, who may come first: then the turn is to be given back.
-        """
-        with self._giving:  # nobody decides now that this thread is waited for no more
-            if (
-                self._lost  # nothing waits for anything any more
-                or self._loop.has_ready
-                or threading.current_thread() is not self.running
-                or events._get_running_loop() is not None  # within such a call already
-            ):
-                return []
-            self._stayed = True
-            self._loop.spin()
-            events._set_running_loop(self._loop)
-            try:
-                return [func()]
-            finally:
-                events._set_running_loop(None)
-
-    async def let_others_go(self) -> None:
-        """Let those run first that are ready, if there are any."""
-        if self._loop.has_ready:
-            await asyncio.sleep(0)
-
-    def hand_over(self, thread: threading.Thread, wake: Callable[[], None]) -> None:
-        """On the loop: let a thread run until it gives the turn back; then do what it came for."""
-        if thread in self._lost:
-            wake()
-            return
-        self._threads.add(thread)
-        self.running = thread
-        self._stayed = False
-        wake()
-        if not self._back.acquire(True, BLOCKED_SECS) and not self._wait_long(thread):
-            self.running = None
-            return
-        self.running = None
-        then, self._then = self._then, None
-        if then is not None:
-            then()
-
-    def _wait_long(self, thread: threading.Thread) -> bool:
-        """Wait for a thread that takes its time; tells whether it came back before an interrupt."""
-        self._warn_of(thread)
-        while not self._is_interrupted:
-            if self._back.acquire(timeout=BLOCKED_SECS):
-                return True
-        with self._giving:  # it may come back at this very moment
-            came_back = self._back.acquire(blocking=False)
-            if not came_back:
-                self._lost.add(thread)
-        return came_back
-
-    def interrupt(self) -> None:
-        """From any thread: wait no more for one that keeps its turn. The run is about to be ended."""
-        self._is_interrupted = True
-
-    def give_back(self, then: Callable[[], None]) -> None:
-        """In the thread that has the turn: let the loop go on, with `then` first."""
-        with self._giving:
-            if threading.current_thread() not in self._lost:
-                self._then = then
-                self._back.release()
-                return
-        with suppress(RuntimeError):  # the loop has closed since
-            self._loop.call_soon_threadsafe(then)
-
-    def leave(self, then: Callable[[], None]) -> None:
-        """As `give_back`, and never to have a turn again."""
-        self._ended += 1
-        self.give_back(then)
-
-    def _warn_of(self, thread: threading.Thread) -> None:
-        where = own_line(stack_of_thread(thread))
-        _log.warning(
-            "%s has %s for %g s of real time, and the simulation waits for it%s",
-            thread.name,
-            "waited in no host call" if self._stayed else "made no host call",
-            BLOCKED_SECS,
-            where and f"; it stands at {where}",
-        )

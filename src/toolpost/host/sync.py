@@ -41,7 +41,7 @@ class _Derived(Generic[A]):
         def sync(self: _Derived[B], /, *args: P.args, **kwargs: P.kwargs) -> R:
             behind = self._behind
             return self._bridge.cross(
-                lambda: method(behind, *args, **kwargs),
+                functools.partial(method, behind, *args, **kwargs),
                 None if undo is None else functools.partial(undo, behind),
             )
 
@@ -49,16 +49,20 @@ class _Derived(Generic[A]):
 
     @staticmethod
     def _plain(
-        method: Callable[Concatenate[B, P], R], undo: Callable[[B, R], None] | None = None
+        method: Callable[Concatenate[B, P], R],
+        undo: Callable[[B, R], None] | None = None,
+        *,
+        polls: bool = False,
     ) -> Callable[Concatenate[_Derived[B], P], R]:
-        """A plain method, called on the loop."""
+        """A plain method, called on the loop. With one that `polls` an agent may wait for others."""
 
         @functools.wraps(method)
         def sync(self: _Derived[B], /, *args: P.args, **kwargs: P.kwargs) -> R:
             behind = self._behind
             return self._bridge.call(
-                lambda: method(behind, *args, **kwargs),
+                functools.partial(method, behind, *args, **kwargs),
                 None if undo is None else functools.partial(undo, behind),
+                polls=polls,
             )
 
         return sync
@@ -79,7 +83,7 @@ class SyncTooling(_Derived[Tooling]):
     list_tools = _awaited(Tooling.list_tools)
     call_tool = _awaited(Tooling.call_tool, _forsake)
     call_tool_blocking = _awaited(Tooling.call_tool_blocking)
-    is_open = _plain(Tooling.is_open)
+    is_open = _plain(Tooling.is_open, polls=True)
     cancel = _awaited(Tooling.cancel)
     list_resources = _awaited(Tooling.list_resources)
     read_resource = _awaited(Tooling.read_resource)
@@ -118,7 +122,7 @@ class SyncHost(_Derived[Host]):
         return self._behind.params
 
     recv = _awaited(Host.recv, _put_back)
-    try_recv = _plain(Host.try_recv, _put_back)
+    try_recv = _plain(Host.try_recv, _put_back, polls=True)
     log = _plain(Host.log)
-    now = _plain(Host.now)
+    now = _plain(Host.now, polls=True)
     sleep = _awaited(Host.sleep)

@@ -17,6 +17,7 @@ from toolpost.errors import RequestTimeout, Unsupported, UsageError
 from toolpost.mcp.connection import Connection
 from toolpost.mcp.faults import NotSent, about
 from toolpost.mcp.handlers import Handlers
+from toolpost.mcp.losses import Losses
 from toolpost.mcp.params import McpParams, request_timeout
 from toolpost.mcp.subscriptions import Subscriptions
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
@@ -45,7 +46,10 @@ class McpBackend:
             self._connection.ready,
             site.start_task,
             timeout=request_timeout(params, site.tunables),
-            backoff_start=site.tunables.tooling_connect_backoff_start_ms / 1000,
+            losses=lambda: Losses(
+                site.tunables.tooling_connect_backoff_start_ms / 1000,
+                site.tunables.tooling_connect_backoff_cap_secs,
+            ),
         )
 
     async def list_tools(self) -> list[Tool]:

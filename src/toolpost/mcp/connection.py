@@ -26,12 +26,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
-import anyio.to_thread
 
 from toolpost.errors import ConnectFailed, HostClosed
 from toolpost.mcp.environment import server_environment
 from toolpost.mcp.faults import Busy, DiedOnProbe, FinalFailure, about
 from toolpost.mcp.handlers import Handlers
+from toolpost.mcp.in_thread import in_thread
 from toolpost.mcp.params import McpParams
 from toolpost.mcp.process import Spawned
 from toolpost.secret import get_logger
@@ -212,11 +212,11 @@ class Connection:
         command = [str(params.command), *(params.args or ())]
         await spawned.start(command, env=server_environment(params), cwd=params.cwd)
         # A thread: the import takes half a second, and the server boots meanwhile.
-        module = await anyio.to_thread.run_sync(importlib.import_module, "toolpost.mcp.session")
+        module = await in_thread(lambda: importlib.import_module("toolpost.mcp.session"))
         return partial(module.open_peer, spawned)
 
     async def _over_http(self) -> Callable[..., AbstractAsyncContextManager[Peer]]:
-        module = await anyio.to_thread.run_sync(importlib.import_module, "toolpost.mcp.http_session")
+        module = await in_thread(lambda: importlib.import_module("toolpost.mcp.http_session"))
         return module.open_http_peer
 
     # -- states ------------------------------------------------------------------------------------

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import cast
 
 import mcp_types as types
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from toolpost.mcp.outputs import declared
-from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool
+from toolpost.mcp.jsonrpc import NoAnswer
+from toolpost.model import JsonObject, ResourceContent
 from toolpost.secret import get_logger
 
 _log = get_logger("toolpost.mcp")
@@ -20,53 +21,14 @@ def dump(model: BaseModel) -> JsonObject:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def tool(wire: types.Tool) -> Tool:
-    return Tool(
-        name=wire.name,
-        description=wire.description,
-        input_schema=wire.input_schema,
-        output_schema=declared(wire.meta),
-        title=wire.title,
-        annotations=None if wire.annotations is None else dump(wire.annotations),
-    )
-
-
-def without_unusable_tools(page: JsonObject, tooling: str) -> JsonObject:
-    """A page of `tools/list` without the tools that cannot be called, each named in a warning.
-
-    One bad tool must not take the others away, and the SDK's session refuses the whole page for it.
-    """
-    tools = page.get("tools")
-    if not isinstance(tools, list):
-        return page
-    usable: list[Json] = []
-    for each in cast("list[Json]", tools):
-        if problem := _tool_problem(each):
-            name = cast("JsonObject", each).get("name") if isinstance(each, dict) else None
-            _log.warning("tooling %r: tool %r is left out: %s", tooling, name, problem)
-        else:
-            usable.append(each)
-    return page if len(usable) == len(cast("list[Json]", tools)) else {**page, "tools": usable}
-
-
-def _tool_problem(listed: Json) -> str | None:
-    try:
-        types.Tool.model_validate(listed, by_name=False)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        return f"its {where or 'entry'} is missing or malformed"
-    return None
-
-
-def resource_info(wire: types.Resource) -> ResourceInfo:
-    return ResourceInfo(uri=wire.uri, name=wire.name, description=wire.description, mime_type=wire.mime_type)
-
-
 def resource_content(wire: types.ReadResourceResult, uri: str) -> ResourceContent:
     """One content for the URI that was read.
 
     Texts are joined with newlines. Base64 is never joined: the blob of that URI, else the first, is given,
     and the rest stands in `parts`.
+
+    Raises:
+        MCPError: The blob is none.
     """
     contents = wire.contents
     if all(isinstance(each, types.TextResourceContents) for each in contents):
@@ -81,7 +43,15 @@ def resource_content(wire: types.ReadResourceResult, uri: str) -> ResourceConten
     return ResourceContent(
         uri=uri,
         mime_type=chosen.mime_type,
-        content=chosen.text if isinstance(chosen, types.TextResourceContents) else chosen.blob,
+        content=chosen.text if isinstance(chosen, types.TextResourceContents) else _base64(chosen.blob),
         encoding="text" if text else "base64",
         parts=[dump(each) for each in rest],
     )
+
+
+def _base64(blob: str) -> str:
+    try:
+        base64.b64decode("".join(blob.split()), validate=True)  # some break it into lines
+    except ValueError:
+        raise NoAnswer("sent a blob that is not base64") from None
+    return blob

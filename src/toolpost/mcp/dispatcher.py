@@ -2,8 +2,8 @@
 
 Above stands the SDK's `ClientSession`, which speaks to a `Dispatcher` (mcp/shared/dispatcher.py, declared
 provisional) in method names and dicts; below stands what takes bytes. `WireDispatcher` matches answers to
-requests, runs the server's own requests, and ends everything when the wire ends. `LineDispatcher` puts it on
-a `Line`; over HTTP it is mcp/http.py.
+requests, runs the server's own requests, and ends everything when the wire ends. mcp/line.py puts it on
+lines of bytes, mcp/http.py on HTTP.
 
     answer with a known id ──▶ its future      request ──▶ a task, answered when it is done
     answer with another id ──▶ logged          notification ──▶ progress, then the session
@@ -20,7 +20,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -40,7 +40,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT, RequestId
 from pydantic import ValidationError
 
-from toolpost.mcp.jsonrpc import as_error, decode, encode, is_number
+from toolpost.mcp.jsonrpc import NoAnswer, as_error, decode, is_number
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger, mask
 
@@ -50,29 +50,14 @@ _MAX_SKIPPED_LOGGED = 10
 """Lines of noise that are logged one by one; of what follows only the number is told."""
 _QUOTED = 200
 """Characters of a line that is quoted."""
+_KEPT = 64 * 1024
+"""Bytes of a line that is kept to be quoted later."""
 _ABANDONED_KNOWN = 256
 """So many of the requests that were given up last are remembered: their answers may still come."""
 MAX_SERVED = 1024
 """Requests of a server that are under way at once, answers that wait for the line included."""
 TOO_MANY_REQUESTS = -32000
 """JSON-RPC's first code for errors that a program defines."""
-
-
-class Line(Protocol):
-    """What carries the bytes."""
-
-    @property
-    def writable(self) -> asyncio.Event:
-        """Set while writing does not pile up."""
-        ...
-
-    def write(self, data: bytes) -> None:
-        """Write without waiting; raises `BrokenPipeError` when the line is down."""
-        ...
-
-    def listen(self, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        """Call `on_line` for each line that comes, `on_end` once at the end."""
-        ...
 
 
 class LineClosed(MCPError):
@@ -118,10 +103,15 @@ class WireDispatcher(Dispatcher[TransportContext]):
         self._on_notify: OnNotify | None = None
         self._intercept: OnNotifyIntercept | None = None
         self._skipped = 0
+        self._last_skipped = b""
+        self._has_heard = False
+        """Whether any message has come."""
         self.unmatched = 0
         """Answers that came under an id that no request had, or had a second time."""
         self.on_gap: Callable[[], None] = lambda: None
         """Called when notifications may have been missed while the wire was up."""
+        self._fault: str | None = None
+        """What the server did, where that ends the wire and what carries it cannot tell."""
         self.ended = asyncio.Event()
         """Set when the wire is down."""
 
@@ -261,6 +251,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         """Hand a message to whom it is for; False if it is none."""
         method = message.get("method")
         if isinstance(method, str):
+            self._has_heard = True
             params = message.get("params")
             params = cast("JsonObject", params) if isinstance(params, dict) else None
             request_id = as_request_id(message.get("id"))
@@ -269,26 +260,28 @@ class WireDispatcher(Dispatcher[TransportContext]):
             else:
                 self._take_request(request_id, method, params)
             return True
-        if "id" not in message or not ("result" in message or "error" in message):
+        if "id" not in message:
             return False
-        self._take_answer(message, answers_to)
+        key = _key(message["id"])
+        is_empty_answer = "jsonrpc" in message and key in self._pending
+        if not ("result" in message or "error" in message or is_empty_answer):
+            return False
+        self._take_answer(key, message, answers_to)
         return True
 
-    def _take_answer(self, message: JsonObject, answers_to: Collection[RequestId] | None) -> None:
-        request_id = message["id"]
-        if isinstance(request_id, float) and request_id.is_integer():
-            request_id = int(request_id)
-        request_id = as_request_id(request_id)
-        key = None if request_id is None else coerce_request_id(request_id)
+    def _take_answer(
+        self, key: RequestId | None, message: JsonObject, answers_to: Collection[RequestId] | None
+    ) -> None:
         pending = None if key is None else self._pending.get(key)
         if pending is None or pending.answer.done() or (answers_to is not None and key not in answers_to):
             self.unmatched += key is not None and key not in self._abandoned
-            _log.debug("an answer came that nobody waits for (id %r)", request_id)
+            _log.debug("an answer came that nobody waits for (id %r)", message["id"])
             return
         self._settle(pending, message)
 
     def _settle(self, pending: Pending, message: JsonObject) -> None:
         """Give a request the answer that this message has."""
+        self._has_heard = True
         error, result = message.get("error"), message.get("result")
         if isinstance(error, dict):
             pending.answer.set_exception(as_error(cast("JsonObject", error)))
@@ -296,9 +289,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
             pending.answer.set_result(cast("JsonObject", result))
         else:
             kind = "error" if error is not None else "result"
-            pending.answer.set_exception(
-                MCPError(INTERNAL_ERROR, f"the server answered with a malformed {kind}")
-            )
+            pending.answer.set_exception(NoAnswer(f"answered with a malformed {kind}"))
 
     def _take_notification(self, method: str, params: JsonObject | None) -> None:
         if self._tasks is None or self._on_notify is None:
@@ -391,12 +382,22 @@ class WireDispatcher(Dispatcher[TransportContext]):
 
     def _skip(self, line: bytes) -> None:
         self._skipped += 1
+        self._last_skipped = line if len(line) <= _KEPT else b"a long one"
         if self._skipped < _MAX_SKIPPED_LOGGED:
-            quoted = mask(line.decode(errors="replace"))[:_QUOTED]  # cut last: half a secret is not found
-            _log.warning("skipped a line on %s that is no message: %s", self._source, quoted)
+            _log.warning("skipped a line on %s that is no message: %s", self._source, _quoted(line))
         elif self._skipped == _MAX_SKIPPED_LOGGED:
             text = "%d lines on %s were no messages; the rest is skipped in silence"
             _log.warning(text, self._skipped, self._source)
+
+    def strange(self) -> str:
+        """What came in place of answers, as the end of a sentence; empty if nothing did."""
+        told = ""
+        if self.unmatched:
+            told = f"; {_counted(self.unmatched, 'answer')} came under an id that nobody waits for"
+        if self._skipped:
+            lines = _counted(self._skipped, "line")
+            told += f"; {lines} on {self._source} made no message, the last: {_quoted(self._last_skipped)}"
+        return told
 
     def _end(self) -> None:
         if self.ended.is_set():
@@ -404,7 +405,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         self.ended.set()
         for pending in self._pending.values():
             if not pending.answer.done():
-                pending.answer.set_exception(LineClosed(written=True))
+                pending.answer.set_exception(LineClosed(written=True, reason=self._fault))
         self._pending.clear()
 
 
@@ -440,71 +441,6 @@ class _Serving:
         """Clients report no progress: the session never asks for it here."""
 
 
-class LineDispatcher(WireDispatcher):
-    """A dispatcher over a `Line`."""
-
-    kind = "stdio"
-    in_order = True
-    _source = "stdout"
-
-    def __init__(self, line: Line) -> None:
-        super().__init__()
-        self._line = line
-        self._turn = asyncio.Lock()
-        """Held by the request that waits for the line at the head of the queue."""
-        self._waiting = 0
-        """How many requests are in that queue."""
-
-    def _listen(self) -> None:
-        self._line.listen(self._take, self._end)
-
-    async def _send_request(self, message: JsonObject, pending: Pending, opts: CallOptions) -> None:
-        if self._waiting or not self._line.writable.is_set():
-            self._waiting += 1
-            try:
-                async with self._turn:  # nobody overtakes those who wait
-                    await self._wait_writable()
-                    return self._write_or_raise(message)
-            finally:
-                self._waiting -= 1
-        return self._write_or_raise(message)
-
-    async def _send_notification(self, message: JsonObject, opts: CallOptions) -> None:
-        self._write(message)
-        await self._line.writable.wait()
-
-    async def _send_answer(self, message: JsonObject) -> None:
-        await self._wait_writable()  # a server that asks and does not read is not written to for ever
-        self._write(message)
-
-    def _refuse_nowait(self, message: JsonObject) -> None:
-        if self._line.writable.is_set():  # if not, nothing piles up for it
-            self._write(message)
-
-    def _give_up(self, wire_id: RequestId, opts: CallOptions) -> None:
-        # MCP 2025-11-25, basic/utilities/cancellation; `initialize` must not be cancelled.
-        if opts.get("cancel_on_abandon", True):
-            self._write(cancelled(wire_id))
-
-    async def _wait_writable(self) -> None:
-        while not self._line.writable.is_set() and not self.ended.is_set():
-            await self._line.writable.wait()
-
-    def _write_or_raise(self, message: JsonObject) -> None:
-        if not self._write(message):
-            raise LineClosed(written=False)
-
-    def _write(self, message: JsonObject) -> bool:
-        """Write a message; False where the line is down."""
-        if self.ended.is_set():
-            return False
-        try:
-            self._line.write(encode(message) + b"\n")
-        except BrokenPipeError:
-            return False
-        return True
-
-
 def cancelled(wire_id: RequestId) -> JsonObject:
     """The notification that nobody waits for a request any more."""
     return {
@@ -512,3 +448,20 @@ def cancelled(wire_id: RequestId) -> JsonObject:
         "method": "notifications/cancelled",
         "params": {"requestId": wire_id, "reason": "the caller no longer waits"},
     }
+
+
+def _key(wire_id: Json) -> RequestId | None:
+    """The key of a pending request that an id may mean; a server may write a number as a fraction."""
+    if isinstance(wire_id, float) and wire_id.is_integer():
+        wire_id = int(wire_id)
+    request_id = as_request_id(wire_id)
+    return None if request_id is None else coerce_request_id(request_id)
+
+
+def _quoted(line: bytes) -> str:
+    """The beginning of a line. Cut last: half a secret is not found."""
+    return mask(line.decode(errors="replace"))[:_QUOTED]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

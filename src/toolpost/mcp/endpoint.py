@@ -7,21 +7,27 @@ hand, within that origin, and only where it keeps the method. This file knows HT
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import ipaddress
+import os
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from importlib.metadata import version
+from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import anyio.to_thread
 from multidict import CIMultiDict
 from yarl import URL
 
+from toolpost.mcp.in_thread import in_thread
 from toolpost.mcp.params import McpParams
+from toolpost.secret import get_logger
 
 CONNECT_SECS = 30.0
+DESCRIPTOR_SECS = 0.05
+"""Between attempts to connect where this process may open no more; what others are done with is closed."""
 MAX_REDIRECTS = 5
 ENCODINGS = ("gzip", "deflate")
 """Offered to the server."""
@@ -33,8 +39,13 @@ _TURNS_TO_NOTICE = 2
 """Turns of the loop before a request: so many it takes to notice that a connection which was kept has been
 closed from the other side. A request that goes out on such a one is lost, and nobody can say whether it was
 executed; this way only what is closed at that very moment is missed."""
+KEPT_SECS = 4.0
+"""How long a connection is kept that is not used. Less than most servers keep one, which is 5 s or more: what
+they close at the moment in which a request goes out is lost."""
 _LARGE = 1 << 20
 """From here on aiohttp wants a file, which it sends in pieces."""
+
+_log = get_logger("toolpost.mcp")
 
 
 class Unreachable(Exception):
@@ -59,9 +70,12 @@ class Endpoint:
     def __init__(self, params: McpParams) -> None:
         self._params = params
         self._url = URL(params.url or "")
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: list[aiohttp.ClientSession] = []
+        """Requests go out on the last one; on another there may still be streams."""
+        self._tls: ssl.SSLContext | bool = True
         self._proxy: URL | None = None
         self._proxy_headers: dict[str, str] = {}
+        self._has_warned = False
 
     def __str__(self) -> str:
         return shown(self._url)
@@ -74,17 +88,22 @@ class Endpoint:
         """
         self._proxy, self._proxy_headers = proxy_for(self._url)
         # Reads the certificates anew, so that SSL_CERT_FILE counts as it is now. It takes a while.
-        tls = await anyio.to_thread.run_sync(ssl.create_default_context) if self._is_tls else True
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls),  # streams stay open: no bound may starve a call
+        if self._is_tls:
+            self._tls = await in_thread(ssl.create_default_context)
+        self._sessions.append(self._open_session(keep=True))
+
+    def _open_session(self, *, keep: bool) -> aiohttp.ClientSession:
+        kept: dict[str, Any] = {"keepalive_timeout": KEPT_SECS} if keep else {"force_close": True}
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, **kept),  # no limit may starve a call
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECS),
             trust_env=False,  # it would read ~/.netrc too, and send what stands there
         )
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
+        for session in self._sessions:
+            await session.close()
 
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes | None = None
@@ -100,7 +119,10 @@ class Endpoint:
             await asyncio.sleep(0)
         url = self._url
         for _ in range(MAX_REDIRECTS):
-            response = await self._send_once(method, url, headers, body)
+            while (response := await self._send_once(method, url, headers, body)) is None:  # noqa: ASYNC110
+                await asyncio.sleep(
+                    DESCRIPTOR_SECS
+                )  # nothing tells when another part of the program closes one
             location = response.headers.get("Location")
             if location is None or response.status not in (301, 302, 303, 307, 308):
                 return response
@@ -110,10 +132,11 @@ class Endpoint:
 
     async def _send_once(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
-    ) -> aiohttp.ClientResponse:
-        assert self._session is not None, "opened first"
+    ) -> aiohttp.ClientResponse | None:
+        """None: nothing was sent, since no file descriptor is left. That is no fault of the server's."""
+        session = self._sessions[-1]
         try:
-            return await self._session.request(
+            return await session.request(
                 method,
                 url,
                 headers=self._headers(headers),
@@ -131,11 +154,23 @@ class Endpoint:
                 f"cannot be reached: the proxy answered HTTP {error.status} {error.message}"
             ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            if _lacks_descriptors(error):
+                self._warn_of_descriptors()
+                return None
             raise Unreachable(f"cannot be reached at {self}: {_reason(error)}") from None
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            is_closed = isinstance(error, aiohttp.ServerDisconnectedError | OSError)
+            if is_closed and len(self._sessions) == 1:
+                # A server that closes what is kept takes one request with it, and no other.
+                self._sessions.append(self._open_session(keep=False))
             raise Broken(_how_it_broke(error)) from None
         except RuntimeError:  # "Session is closed"
             raise Broken("was left while it was asked") from None
+
+    def _warn_of_descriptors(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("no file descriptor is left (`ulimit -n`): requests to %s wait for one", self)
 
     def _headers(self, more: Mapping[str, str]) -> CIMultiDict[str]:
         """The headers of one request. Here the secrets leave their locked memory."""
@@ -253,6 +288,11 @@ def _how_it_broke(error: BaseException, encoding: str = "") -> str:
             return f"sent an answer that is no HTTP, or cannot be decoded: {error.message}"
         case _:
             return f"broke the connection: {_reason(error)}"
+
+
+def _lacks_descriptors(error: Exception) -> bool:
+    """Read off its text: where several addresses were tried there is no number."""
+    return any(os.strerror(number) in str(error) for number in (errno.EMFILE, errno.ENFILE))
 
 
 def _reason(error: BaseException) -> str:

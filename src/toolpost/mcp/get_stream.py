@@ -42,6 +42,8 @@ class GetStream:
         self.settled = asyncio.Event()
         """Set when the server has opened the stream, or has not."""
         self._was_open = False
+        self.is_late = False
+        """Whether the handshake went on without it: what came before it opens is lost."""
 
     async def run(self) -> None:
         """Returns when there is no stream to be had, or the wire is down."""
@@ -88,7 +90,7 @@ class GetStream:
 
     async def _read(self, response: aiohttp.ClientResponse) -> bool:
         if response.status == 200 and media_type(response) == "text/event-stream":
-            if self._was_open and self._stream.last_id is None:
+            if (self._was_open or self.is_late) and self._stream.last_id is None:
                 self._wire.on_gap()  # nothing to go on from: what came in between is lost
             self._was_open = True
             self.settled.set()

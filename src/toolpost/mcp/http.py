@@ -319,7 +319,7 @@ class _Exchange:
 
     def _take_session(self, response: aiohttp.ClientResponse) -> None:
         if self._message["method"] == "initialize":
-            self._wire.session_id = response.headers.get(SESSION_HEADER)
+            self._wire.session_id = response.headers.get(SESSION_HEADER) or None
 
     # -- one answer --------------------------------------------------------------------------------
 
@@ -337,7 +337,9 @@ class _Exchange:
             self._wire.settle_with_error(self._pending, error)
         else:
             words = quoted(body.decode(errors="replace"))
-            self._fail(NoAnswer(f"sent what is no answer to this request: {words}"))
+            encoding = response.headers.get("Content-Encoding")
+            sent = "what is no answer to this request" + (f", in {encoding}" if encoding else "")
+            self._fail(NoAnswer(f"sent {sent}: {words}"))
 
     async def _take_refusal(self, response: aiohttp.ClientResponse) -> None:
         body = await read(response, REFUSAL_BYTES)

@@ -62,6 +62,7 @@ async def open_http_peer(
         wire.start_task(stream.run)
         with anyio.move_on_after(OPENED_SECS):
             await stream.settled.wait()
+        stream.is_late = not stream.settled.is_set()
 
     async def explain(failure: BaseException) -> ConnectFailed:
         match failure:

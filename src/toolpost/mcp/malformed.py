@@ -20,12 +20,21 @@ def problem(error: ValidationError) -> str:
 
 
 class WithoutInput(logging.Filter):
-    """Takes the quoted values out of what a log record says of a `ValidationError`. It lets all pass."""
+    """Takes the quoted values out of what a log record says of a `ValidationError`. It lets all pass.
+
+    Where that error is all there is, its traceback goes too: it leads through the SDK, and says nothing of
+    the server that sent what is malformed.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
             record.args = tuple(_plain(each) for each in record.args)
-        if record.exc_info and any(isinstance(each, ValidationError) for each in _chain(record.exc_info[1])):
+        if record.exc_info and isinstance(error := record.exc_info[1], ValidationError):
+            record.msg, record.args = f"{record.getMessage()}: {problem(error)}", ()
+            record.exc_info = None
+        elif record.exc_info and any(
+            isinstance(each, ValidationError) for each in _chain(record.exc_info[1])
+        ):
             record.exc_text = _traceback(record.exc_info[1])
             record.exc_info = None
         return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -27,7 +27,6 @@ MAX_STEPS = 10_000
 MAX_SCHEMA_BYTES = 256 * 1024
 _QUOTED = 200
 """Characters that are quoted of what does not fit."""
-_ASIDE = "toolpost/outputSchema"
 _BY_PATTERN = ("patternProperties", "additionalProperties", "unevaluatedProperties")
 """Keywords that match the names of properties with the patterns beside them."""
 
@@ -41,55 +40,6 @@ class _Unusable(Exception):
 
 class _TooLong(_Unusable):
     """It cannot judge this value; a smaller one it may."""
-
-
-def set_aside(page: JsonObject) -> JsonObject:
-    """A page of `tools/list` with the output schemas where the session leaves them alone: see `declared`.
-
-    It refuses the whole page for one that is odd. What is no object is left out.
-    """
-    tools = page.get("tools")
-    if not isinstance(tools, list):
-        return page
-    return {**page, "tools": [_set_aside(each) for each in cast("list[Json]", tools)]}
-
-
-def _set_aside(tool: Json) -> Json:
-    if not isinstance(tool, dict) or "outputSchema" not in tool:
-        return cast("Json", tool)
-    rest = cast("JsonObject", tool).copy()
-    schema: Json = rest.pop("outputSchema")
-    meta: Json = rest.get("_meta")
-    if not isinstance(schema, dict):
-        if schema is not None:
-            _log.warning("tool %r: its output_schema is no object, and left out", rest.get("name"))
-        return rest
-    kept: JsonObject = cast("JsonObject", meta) if isinstance(meta, dict) else {}
-    rest["_meta"] = {**kept, _ASIDE: schema}
-    return rest
-
-
-def put_back(page: JsonObject) -> JsonObject:
-    """The page as it was."""
-    tools = cast("list[JsonObject]", page.get("tools", []))
-    return {**page, "tools": [_put_back(each) for each in tools]}
-
-
-def _put_back(tool: JsonObject) -> JsonObject:
-    meta: Json = tool.get("_meta")
-    if not isinstance(meta, dict) or _ASIDE not in meta:
-        return tool
-    rest: JsonObject = {key: each for key, each in cast("JsonObject", meta).items() if key != _ASIDE}
-    whole = {**tool, "outputSchema": declared(cast("JsonObject", meta))}
-    if rest:
-        return {**whole, "_meta": rest}
-    del whole["_meta"]
-    return whole
-
-
-def declared(meta: JsonObject | None) -> JsonObject | None:
-    """The output schema that was set aside in a tool's `_meta`."""
-    return None if meta is None else meta.get(_ASIDE)
 
 
 class Outputs:

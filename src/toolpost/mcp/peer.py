@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from importlib.metadata import version
-from types import TracebackType
-from typing import Any, Self, cast
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import anyio
-import anyio.lowlevel
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession
-from mcp.shared.dispatcher import CallOptions, Dispatcher, OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.exceptions import MCPError
-from mcp.shared.transport_context import TransportContext
-from mcp_types.version import (
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from toolpost.errors import (
@@ -34,30 +27,27 @@ from toolpost.errors import (
     ToolpostError,
     Unsupported,
 )
-from toolpost.mcp import convert, malformed, results
+from toolpost.mcp import convert, listed, malformed, results
+from toolpost.mcp.callbacks import callbacks_of, client_info
+from toolpost.mcp.clock import Clock
 from toolpost.mcp.dispatcher import LineClosed, WireDispatcher
-from toolpost.mcp.faults import FinalFailure, NotSent, about
-from toolpost.mcp.handlers import Handler, Handlers, uris
+from toolpost.mcp.faults import NotSent, about
+from toolpost.mcp.handlers import Handlers
+from toolpost.mcp.handshake import Handshake
 from toolpost.mcp.jsonrpc import told
-from toolpost.mcp.outputs import Outputs, put_back, set_aside
+from toolpost.mcp.lenient import Lenient
+from toolpost.mcp.outputs import Outputs
+from toolpost.mcp.pages import Page, T, every_item
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
 from toolpost.tooling.port import Progress, ToolCall
 
-PROBE_SECS = 2.0
-"""How long a server may think about `server/discover` before `initialize` is sent as well."""
-PROGRESS_EXTENDS = 10
-"""Progress restarts a request's clock, up to this many times its length in all."""
-MAX_PAGES = 1000
-MAX_ITEMS = 100_000
 INPUT_ROUNDS = 10
 """How often one request may ask for input (2026-07-28) before it is given up."""
 LEARN_SECS = 5.0
 """How long a result waits for the list of tools that says what it must look like."""
 RESOURCE_NOT_FOUND = -32002
 """Until 2025-11-25; from 2026-07-28 on -32602 with the URI in `data`."""
-_NOT_MODERN = {types.METHOD_NOT_FOUND, types.INVALID_PARAMS, types.INVALID_REQUEST}
-"""How servers of earlier eras answer `server/discover`."""
 
 _log = get_logger("toolpost.mcp")
 _RAW: TypeAdapter[JsonObject] = TypeAdapter(dict[str, Any])
@@ -96,12 +86,12 @@ class Peer:
         self._learning = anyio.Lock()
         self._server_log = get_logger(f"toolpost.server.{name}")
         self.session = ClientSession(
-            dispatcher=_Lenient(dispatcher, name, lambda: self.is_modern),
+            dispatcher=Lenient(dispatcher, name, lambda: self.is_modern),
             client_info=client_info(),
             message_handler=self._on_notification,
             logging_callback=self._on_log,
             log_level=self._log_level(),
-            **_callbacks(handlers),
+            **callbacks_of(handlers),
         )
         self.in_order = dispatcher.in_order
         """Whether the server gets requests in the order in which they are sent."""
@@ -123,109 +113,8 @@ class Peer:
     # -- handshake ---------------------------------------------------------------------------------
 
     async def shake_hands(self, *, pinned: str | None, skip_probe: bool) -> None:
-        """Agree on a protocol version.
-
-        Raises:
-            MCPError: The server refused, or the line went down.
-            FinalFailure: There is no version that both speak.
-        """
-        if pinned is not None:
-            await self._speak(pinned)
-        elif skip_probe:
-            await self._initialize()
-        else:
-            await self._negotiate()
-
-    async def _speak(self, pinned: str) -> None:
-        """Agree on this version or none."""
-        if pinned in MODERN_PROTOCOL_VERSIONS:
-            try:
-                self._adopt(await self.session.send_discover(pinned), pinned)
-            except MCPError as error:
-                if error.code not in _NOT_MODERN:
-                    raise
-                raise FinalFailure(
-                    f"the server does not speak {pinned} (key `protocol`); it answered: {error.message}"
-                ) from None
-            return
-        offer = types.InitializeRequestParams(
-            protocol_version=pinned, capabilities=_capabilities(self._handlers), client_info=client_info()
-        )
-        # Not `session.initialize`, which always offers the newest version: a server may then answer with a
-        # version of its own, though it speaks the pinned one.
-        result = await self.session.send_request(
-            types.InitializeRequest(params=offer), types.InitializeResult
-        )
-        if result.protocol_version != pinned:
-            answered = result.protocol_version
-            raise FinalFailure(f"the server speaks {answered}, not {pinned} (key `protocol`)")
-        self.session.adopt(result)
-        await self.session.send_notification(types.InitializedNotification())
-
-    async def _negotiate(self) -> None:
-        """`server/discover` first; `initialize` as soon as that fails, or is not answered for a while.
-
-        A slow server answers both, in order, and the first answer counts: its era is not misjudged.
-        """
-        refused: MCPError | FinalFailure | None = None
-        async with anyio.create_task_group() as race:
-            no_answer = anyio.Event()
-
-            async def probe() -> None:
-                try:
-                    raw = await self._discover()
-                    if self.session.protocol_version is None:
-                        self._adopt(raw, None)
-                except (MCPError, FinalFailure, ValidationError) as error:
-                    _log.debug("tooling %r: no answer to server/discover to go by: %s", self._name, error)
-                    no_answer.set()
-                else:
-                    race.cancel_scope.cancel()
-
-            race.start_soon(probe)
-            with anyio.move_on_after(PROBE_SECS):
-                await no_answer.wait()
-            try:
-                await self._initialize_unless_modern()
-            except (MCPError, FinalFailure) as error:
-                refused = error
-                await no_answer.wait()  # the probe's answer still decides, if one comes
-            race.cancel_scope.cancel()
-        if refused is not None and self.session.protocol_version is None:
-            raise refused
-
-    async def _discover(self) -> JsonObject:
-        """What the server says of itself; asked again, once, in a version that it names as one of its own."""
-        try:
-            return await self.session.send_discover(LATEST_MODERN_VERSION)
-        except MCPError as error:
-            if (mutual := _mutual_version(error)) is None:
-                raise
-            return await self.session.send_discover(mutual)
-
-    async def _initialize_unless_modern(self) -> None:
-        try:
-            await self._initialize()
-        except MCPError as error:
-            if (mutual := _mutual_version(error)) is None:
-                raise
-            self._adopt(await self.session.send_discover(mutual), None)
-
-    async def _initialize(self) -> None:
-        try:
-            await self.session.initialize()
-        except RuntimeError as error:  # the SDK's word for a version that it does not know
-            raise FinalFailure(f"the server speaks no version that toolpost does: {error}") from None
-        except ValidationError:
-            raise FinalFailure("the server's answer to initialize is malformed") from None
-
-    def _adopt(self, raw: JsonObject, pinned: str | None) -> None:
-        result = types.DiscoverResult.model_validate(raw)
-        offered = [pinned] if pinned is not None else list(MODERN_PROTOCOL_VERSIONS)
-        if not any(version in result.supported_versions for version in offered):
-            spoken = ", ".join(result.supported_versions)
-            raise FinalFailure(f"the server speaks {spoken}, not {' or '.join(offered)}")
-        self.session.adopt(result)
+        """Agree on a protocol version: see `Handshake.shake`."""
+        await Handshake(self._name, self.session, self._handlers).shake(pinned=pinned, skip_probe=skip_probe)
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -253,20 +142,28 @@ class Peer:
     async def list_tools(self) -> list[Tool]:
         if self.capabilities.tools is None:
             return []
-        pages = self._pages(
-            "list_tools", lambda params: self.session.list_tools(params=params), lambda p: p.tools
-        )
-        tools = [convert.tool(each) async for each in pages]
+
+        async def page(cursor: str | None) -> Page[Tool]:
+            came = await self.session.list_tools(params=_at(cursor))
+            return [listed.tool(each.meta) for each in came.tools], came.next_cursor
+
+        tools = await self._every_item("list_tools", page)
+        for name, count in Counter(tool.name for tool in tools).items():
+            if count > 1:
+                text = "tooling %r: %d tools have the name %r, and a call says only that"
+                _log.warning(text, self._name, count, name)
         self._outputs.learn(tools)
         return tools
 
     async def list_resources(self) -> list[ResourceInfo]:
         if self.capabilities.resources is None:
             return []
-        pages = self._pages(
-            "list_resources", lambda params: self.session.list_resources(params=params), lambda p: p.resources
-        )
-        return [convert.resource_info(each) async for each in pages]
+
+        async def page(cursor: str | None) -> Page[ResourceInfo]:
+            came = await self.session.list_resources(params=_at(cursor))
+            return [listed.resource_info(each.meta) for each in came.resources], came.next_cursor
+
+        return await self._every_item("list_resources", page)
 
     async def call_tool(self, call: ToolCall, *, since: float | None = None) -> ToolResult:
         """The tool's result, once it fits the tool's output schema.
@@ -325,8 +222,6 @@ class Peer:
     async def request(self, method: str, params: JsonObject | None) -> Json:
         with self._errors(f"request {method!r}"):
             passed = await self._timed(_AnyRequest(method=method, params=params), _RAW)
-        if method == "tools/list":
-            return put_back(passed)
         whole = results.whole(passed)
         return passed if whole is None else whole
 
@@ -404,7 +299,7 @@ class Peer:
         limit = self._timeout if timeout is None else timeout
         if math.isinf(limit) and tool is None:
             return await self.session.send_request(request, result)
-        with _Clock(limit, started) as clock:
+        with Clock(limit, started) as clock:
 
             async def on_progress(progress: float, total: float | None, message: str | None) -> None:
                 clock.restart()
@@ -432,42 +327,9 @@ class Peer:
             result = await send(answers or None, result.request_state)
         raise MCPError(types.INTERNAL_ERROR, f"the server asked for input more than {INPUT_ROUNDS} times")
 
-    async def _pages(
-        self,
-        op: str,
-        fetch: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]],
-        items: Callable[[Any], list[Any]],
-    ) -> AsyncGenerator[Any]:
-        """The items of every page. A cursor that comes again ends the walk."""
-        cursor: str | None = None
-        seen: set[str] = set()
-        count = 0
-        for _ in range(MAX_PAGES):
-            with self._errors(op):
-                params = None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
-                try:
-                    with _Clock(self._timeout):
-                        page = await fetch(params)
-                except MCPError as error:
-                    if error.code == types.METHOD_NOT_FOUND and cursor is None:
-                        return  # it has none; later it would make a list that ends early look complete
-                    raise
-            for item in items(page):
-                yield item
-                count += 1
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-            if cursor in seen:
-                _log.warning("tooling %r: %s: a cursor came twice; the walk ends there", self._name, op)
-                return
-            if count > MAX_ITEMS:
-                raise self._too_many(op, f"{MAX_ITEMS} items")
-            seen.add(cursor)
-        raise self._too_many(op, f"{MAX_PAGES} pages")
-
-    def _too_many(self, op: str, bound: str) -> ServerError:
-        return ServerError(about(self._name, op, f"more than {bound}"), code=types.INTERNAL_ERROR)
+    async def _every_item(self, op: str, page: Callable[[str | None], Awaitable[Page[T]]]) -> list[T]:
+        with self._errors(op):
+            return await every_item(f"tooling {self._name!r}: {op}", page, self._timeout)
 
     def _require(self, declared: bool, what: str, capability: str) -> None:
         if not declared:
@@ -493,9 +355,7 @@ class Peer:
             case MCPError():
                 return ServerError(self._says(what, error), code=error.code, data=mask_json(error.data))
             case TimeoutError():
-                unmatched = self._dispatcher.unmatched
-                hint = f" ({unmatched} answers came under ids that nobody waits for)" if unmatched else ""
-                return RequestTimeout(about(name, what, f"{error}{hint}"))
+                return RequestTimeout(about(name, what, f"{error}{self._dispatcher.strange()}"))
             case ValidationError():
                 text = about(name, what, f"the server's answer is malformed: {malformed.problem(error)}")
                 return ServerError(text, code=types.INTERNAL_ERROR)
@@ -540,130 +400,8 @@ class _Translated:
             raise translated from None
 
 
-class _Clock:
-    """The time that one request may take, as a block. Running out of it raises TimeoutError, worded."""
-
-    def __init__(self, limit: float, started: float | None = None) -> None:
-        self._limit = limit
-        self._started = anyio.current_time() if started is None else started
-        self._scope = anyio.CancelScope(deadline=self._started + limit)
-        self._restarted = False
-
-    def restart(self) -> None:
-        self._restarted = True
-        last = self._started + PROGRESS_EXTENDS * self._limit
-        self._scope.deadline = min(anyio.current_time() + self._limit, last)
-
-    def __enter__(self) -> Self:
-        self._scope.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._scope.__exit__(kind, error, trace):
-            raise TimeoutError(self._describe())
-
-    def _describe(self) -> str:
-        if not self._restarted:
-            return f"no answer within {self._limit:g} s"
-        passed = anyio.current_time() - self._started
-        return f"no answer within {passed:.1f} s, in which progress restarted the limit of {self._limit:g} s"
-
-
-class _Lenient(Dispatcher[TransportContext]):
-    """Mends results on their way to the session, which refuses a whole answer for one bad part of it."""
-
-    def __init__(self, wire: Dispatcher[TransportContext], name: str, is_modern: Callable[[], bool]) -> None:
-        self._wire = wire
-        self._name = name
-        self._is_modern = is_modern
-
-    async def run(
-        self,
-        on_request: OnRequest,
-        on_notify: OnNotify,
-        on_notify_intercept: OnNotifyIntercept | None = None,
-        *,
-        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-    ) -> None:
-        await self._wire.run(on_request, on_notify, on_notify_intercept, task_status=task_status)
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> JsonObject:
-        result = await self._wire.send_raw_request(method, params, opts)
-        if method == "initialize":
-            await anyio.lowlevel.checkpoint()  # cancelled here, if the probe's answer came just before
-        modern = self._is_modern()
-        if method == "tools/call":
-            return results.enveloped(result, modern=modern)
-        if modern and method in ("tools/list", "resources/list", "resources/read"):
-            result = results.completed(result)
-        if method == "tools/list":
-            return convert.without_unusable_tools(set_aside(result), self._name)
-        return result
-
-    async def notify(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> None:
-        await self._wire.notify(method, params, opts)
-
-
-def client_info() -> types.Implementation:
-    """How toolpost names itself to servers."""
-    return types.Implementation(name="toolpost", version=version("toolpost"))
-
-
-def _capabilities(handlers: Handlers) -> types.ClientCapabilities:
-    """What the handlers let us declare; the same as the session declares for its callbacks."""
-    elicitation = types.ElicitationCapability(
-        form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
-    )
-    return types.ClientCapabilities(
-        roots=None if handlers.roots is None else types.RootsCapability(list_changed=True),
-        sampling=None if handlers.sampling is None else types.SamplingCapability(),
-        elicitation=None if handlers.elicitation is None else elicitation,
-    )
-
-
-def _callbacks(handlers: Handlers) -> dict[str, Any]:
-    """The handlers as the session takes them; those that are missing are not declared."""
-    callbacks: dict[str, Any] = {}
-    if (roots := handlers.roots) is not None:
-
-        async def list_roots(params: JsonObject) -> JsonObject:
-            given = await roots() if callable(roots) else roots
-            return {"roots": [{"uri": uri} for uri in uris(given)]}
-
-        callbacks["list_roots_callback"] = _answering(list_roots, types.ListRootsResult)
-    if (sampling := handlers.sampling) is not None:
-        callbacks["sampling_callback"] = _answering(sampling, types.CreateMessageResult)
-    if (elicitation := handlers.elicitation) is not None:
-        callbacks["elicitation_callback"] = _answering(elicitation, types.ElicitResult)
-    return callbacks
-
-
-def _answering(handler: Handler, result: type[Any]) -> Callable[..., Awaitable[Any]]:
-    async def answer(context: object, params: Any = None) -> Any:
-        try:
-            return result.model_validate(await handler({} if params is None else convert.dump(params)))
-        except ServerError as error:
-            return types.ErrorData(code=error.code, message=error.message, data=error.data)
-        except Exception:  # the server is not told what: it is no business of its
-            _log.exception("a handler of requests of the server raised")
-            return types.ErrorData(code=types.INTERNAL_ERROR, message="Internal error")
-
-    return answer
-
-
-def _mutual_version(error: MCPError) -> str | None:
-    """The newest version without a handshake that both speak, where a server refuses for its version."""
-    supported = _data(error).get("supported")
-    if error.code != types.UNSUPPORTED_PROTOCOL_VERSION or not isinstance(supported, list):
-        return None
-    mutual = [version for version in MODERN_PROTOCOL_VERSIONS if version in cast("list[Json]", supported)]
-    return mutual[-1] if mutual else None
+def _at(cursor: str | None) -> types.PaginatedRequestParams | None:
+    return None if cursor is None else types.PaginatedRequestParams(cursor=cursor)
 
 
 def _means_not_found(error: MCPError) -> bool:

@@ -1,9 +1,10 @@
 """The server process of a stdio tooling: started in a group of its own, watched, and ended whole.
 
 Bytes go in and out through callbacks of the event loop, so nothing is copied twice and reading never
-waits for writing. The *process* is watched, not only its pipes: a grandchild may keep those open. This
-file knows lines of bytes, and nothing of the protocol; it imports no SDK, so that the server starts while
-the SDK is still being imported.
+waits for writing. The *process* is watched, not only its pipes: a grandchild may keep those open. What ends
+it when toolpost is killed stands in `warden.py`. This file knows lines of bytes, and nothing of the protocol;
+it imports no SDK, so that the server starts while the SDK is still being imported. What it writes until
+somebody listens stays in its pipe.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import cast
 import anyio
 
 from toolpost.mcp.faults import FinalFailure
+from toolpost.mcp.warden import warden
 from toolpost.secret import get_logger, mask
 
 STDIN_CLOSED_SECS = 2.0
@@ -38,6 +40,7 @@ EXIT_FOLLOWS_SECS = 0.25
 DRAIN_READS = 32
 """Of 64 KiB: twice what the largest pipe holds."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
+"""So much without an end of line is too much."""
 TAIL_LINES = 20
 MAX_STDERR_LINE = 1000
 """Characters; a longer piece of stderr is logged in parts."""
@@ -71,6 +74,7 @@ class Spawned:
             FinalFailure: The command cannot be started, now or later.
         """
         loop = asyncio.get_running_loop()
+        warden.prepare(self, grace_secs=STDIN_CLOSED_SECS, terminate_secs=TERMINATE_SECS)
         try:
             # Not to be cancelled half way, which takes no time to speak of: asyncio loses the pipes then.
             with anyio.CancelScope(shield=True):
@@ -78,6 +82,7 @@ class Spawned:
                     lambda: self._protocol, *command, env=dict(env), cwd=cwd, start_new_session=True
                 )
                 self.pid = self._transport.get_pid()
+                warden.watch(self, self.pid)
         except (FileNotFoundError, NotADirectoryError):
             raise FinalFailure(_what_is_missing(command[0], env, cwd)) from None
         except PermissionError:
@@ -104,10 +109,10 @@ class Spawned:
         """Write to stdin without waiting.
 
         Raises:
-            BrokenPipeError: stdin is closed.
+            BrokenPipeError: Nobody reads it, or nobody would hear the answer.
         """
         stdin = self._pipe(_STDIN)
-        if self._protocol.stdin_closed or stdin is None or stdin.is_closing():
+        if self._protocol.is_leaving or stdin is None or stdin.is_closing():
             raise BrokenPipeError
         cast("asyncio.WriteTransport", stdin).write(data)
 
@@ -136,6 +141,7 @@ class Spawned:
         then the group is killed at once.
         """
         if self._transport is None:
+            warden.forget(self)
             return
         try:
             with anyio.CancelScope(shield=True):
@@ -144,11 +150,13 @@ class Spawned:
             _signal_group(self.pid, _KILL)
             raise
         finally:
+            warden.forget(self)
             self._protocol.flush_stderr()
             with suppress(PermissionError, RuntimeError):  # RuntimeError: the loop is closed already
                 self._transport.close()
 
     async def _end_gently(self) -> None:
+        self._protocol.let_flow()
         self._close_pipe(_STDIN)
         if not await self.wait_exited(STDIN_CLOSED_SECS) or _group_alive(self.pid):
             _signal_group(self.pid, signal.SIGTERM)
@@ -188,14 +196,18 @@ class _Protocol(asyncio.SubprocessProtocol):
         self._on_line: Callable[[bytes], None] | None = None
         self._on_end: Callable[[], None] | None = None
         self._early: list[bytes] = []
+        """What came before anybody listens, and before reading could pause or when the process left."""
         self._ended = False
         self.exited = asyncio.Event()
-        self.stdin_closed = False
+        self.is_leaving = False
+        """stdin or stdout is closed: what is written now is not answered any more."""
         self.writable = asyncio.Event()
         self.writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
+        if (stdout := self._stdout_pipe()) is not None:
+            stdout.pause_reading()
 
     @property
     def overflowed(self) -> bool:
@@ -206,8 +218,20 @@ class _Protocol(asyncio.SubprocessProtocol):
         for line in self._early:
             on_line(line)
         self._early.clear()
+        if (stdout := self._stdout_pipe()) is not None:
+            stdout.resume_reading()
         if self._ended:
             on_end()
+
+    def let_flow(self) -> None:
+        """Let go of what nobody will listen to: a server that still writes would not leave."""
+        if self._on_line is None:
+            self.listen(lambda _line: None, lambda: None)
+
+    def _stdout_pipe(self) -> asyncio.ReadTransport | None:
+        """Where stdout is read; None once it is closed."""
+        pipe = None if self._transport is None else self._transport.get_pipe_transport(_STDOUT)
+        return None if pipe is None or pipe.is_closing() else cast("asyncio.ReadTransport", pipe)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == _STDERR:
@@ -223,16 +247,14 @@ class _Protocol(asyncio.SubprocessProtocol):
             self._end()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == _STDIN:
-            self.stdin_closed = True
-            self.writable.set()
-            self._end_soon()
-        elif fd == _STDOUT:
-            if (rest := self._stdout.rest()) and self._on_line is not None:
-                self._on_line(rest)
-            self._end_soon()
-        else:
+        if fd == _STDERR:
             self.flush_stderr()
+            return
+        if fd == _STDOUT and (rest := self._stdout.rest()) and self._on_line is not None:
+            self._on_line(rest)
+        self.is_leaving = True
+        self.writable.set()
+        self._end_soon()
 
     def process_exited(self) -> None:
         self.exited.set()
@@ -321,7 +343,7 @@ class LineBuffer:
         if rest:
             self._parts.append(rest)
             self._size += len(rest)
-            self.overflowed = self._size > self._limit
+            self.overflowed = self._size >= self._limit
         return lines
 
     def rest(self) -> bytes:

@@ -16,7 +16,8 @@ from toolpost.secret import get_logger
 from toolpost.tooling.port import ToolCall
 
 _log = get_logger("toolpost.mcp")
-_WHOLE = "toolpost/whole"
+WHOLE = "toolpost/whole"
+"""The key of what is in an envelope."""
 
 
 def enveloped(result: JsonObject, *, modern: bool) -> JsonObject:
@@ -26,7 +27,7 @@ def enveloped(result: JsonObject, *, modern: bool) -> JsonObject:
     """
     if modern and result.get("resultType") == "input_required":
         return result
-    return {"resultType": "complete", "content": [], _WHOLE: result}
+    return {"resultType": "complete", "content": [], WHOLE: result}
 
 
 def completed(result: JsonObject) -> JsonObject:
@@ -35,8 +36,8 @@ def completed(result: JsonObject) -> JsonObject:
 
 
 def whole(passed: JsonObject) -> JsonObject | None:
-    """The result in an envelope; None where there is none, since the server asks for input."""
-    return passed.get(_WHOLE)
+    """What is in an envelope; None where there is none: the server asks for input, or sent no list."""
+    return passed.get(WHOLE)
 
 
 def tool_result(result: JsonObject, call: ToolCall) -> ToolResult:

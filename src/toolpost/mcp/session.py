@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import cast
 
 import anyio
 from mcp.shared.exceptions import MCPError
@@ -13,14 +14,17 @@ from pydantic import ValidationError
 
 from toolpost.config import Tunables
 from toolpost.errors import ConnectFailed
-from toolpost.mcp.dispatcher import LineClosed, LineDispatcher
+from toolpost.mcp import malformed
+from toolpost.mcp.dispatcher import LineClosed
 from toolpost.mcp.environment import HINT
 from toolpost.mcp.faults import DiedOnProbe, FinalFailure
 from toolpost.mcp.handlers import Handlers
+from toolpost.mcp.line import LineDispatcher
 from toolpost.mcp.malformed import WithoutInput
 from toolpost.mcp.params import McpParams, request_timeout
 from toolpost.mcp.peer import Peer
 from toolpost.mcp.process import Spawned
+from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger
 
 # The SDK's loggers, and ours: what they quote of a server is masked.
@@ -51,9 +55,10 @@ async def open_peer(
         ConnectFailed: The handshake failed; a `FinalFailure` if no retry can mend it.
         DiedOnProbe: The server left over `server/discover`.
     """
+    dispatcher = LineDispatcher(spawned)
     peer = Peer(
         name,
-        dispatcher=LineDispatcher(spawned),
+        dispatcher=dispatcher,
         timeout=request_timeout(params, tunables),
         handlers=handlers,
         describe_end=spawned.describe_end,
@@ -62,7 +67,9 @@ async def open_peer(
 
     async def explain(failure: BaseException) -> ConnectFailed:
         if not isinstance(failure, LineClosed):
-            return explained(failure, tunables, spawned.last_words())
+            return explained(failure, tunables, dispatcher.strange() + spawned.last_words())
+        if failure.reason is not None:
+            return FinalFailure(f"the server {failure.reason}")
         await spawned.wait_exited(EXIT_STATUS_SECS)
         text = f"the server {spawned.describe_end()}\n  ({HINT})"
         may_retry_without_probe = not skip_probe and params.protocol is None
@@ -98,20 +105,25 @@ async def shaken_hands(
 def explained(failure: BaseException, tunables: Tunables, last_words: str = "") -> ConnectFailed:
     """What a failed handshake means, where that is the same over every transport."""
     match failure:
-        case MCPError(code=code) if code == UNSUPPORTED_PROTOCOL_VERSION or _names_versions(failure):
-            return FinalFailure(f"the server refused the protocol version: {failure.message}")
+        case MCPError(code=code) if code == UNSUPPORTED_PROTOCOL_VERSION or _versions(failure):
+            spoken = _versions(failure)
+            return FinalFailure(f"the server refused the protocol version: {failure.message}{spoken}")
         case MCPError():
             return ConnectFailed(f"the server refused the handshake: {failure.message} (code {failure.code})")
         case TimeoutError():
             limit = tunables.tooling_connect_timeout_secs
             return ConnectFailed(f"the server did not answer the handshake within {limit:g} s{last_words}")
         case ValidationError():
-            return ConnectFailed("the server's answer to the handshake is malformed")
+            problem = malformed.problem(failure)
+            return ConnectFailed(f"the server's answer to the handshake is malformed: {problem}")
         case _:
             return FinalFailure(str(failure))
 
 
-def _names_versions(error: MCPError) -> bool:
-    """Whether the server lists the versions that it speaks: so it refused ours, whatever code it gave."""
+def _versions(error: MCPError) -> str:
+    """The versions that a server says it speaks, as the end of a sentence; so it refused ours."""
     data: object = error.data
-    return isinstance(data, dict) and "supported" in data
+    supported = cast("JsonObject", data).get("supported") if isinstance(data, dict) else None
+    if not isinstance(supported, list):
+        return ""
+    return f"; it speaks {', '.join(map(str, cast('list[Json]', supported)))} (key `protocol`)"

@@ -3,7 +3,8 @@
 However many subscribers a URI has, it costs one subscription on the wire: a *watch*, kept by one task.
 
     subscribing ──the server agrees──▶ watching ──connection lost, stream ended──▶ subscribing again
-        └──it refuses the first time, or is gone over it twice──▶ failed: every subscriber is told
+        └──it refuses the first time,──▶ failed: every ◀──again and again──┘
+           or is gone over it twice      subscriber is told
 
 Until 2025-11-25 a watch is `resources/subscribe` and the notifications that follow; from 2026-07-28 on it
 is a stream of `subscriptions/listen`. Either way an update says only that something changed, so a feed
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
-from toolpost.errors import ConnectionLost, ToolpostError
+from toolpost.errors import ConnectionLost, RequestTimeout, ToolpostError
 from toolpost.mcp.faults import about
+from toolpost.mcp.losses import Losses
 from toolpost.secret import get_logger
 from toolpost.tooling.port import CHANGED, Change, StartTask
 
@@ -32,14 +34,8 @@ if TYPE_CHECKING:
 
 UNSUBSCRIBE_SECS = 2.0
 """How long the server may take to hear that nobody watches any more."""
-RELISTEN_SECS = 0.5
-"""Between a stream that the server ended and the next one; doubles while streams bring nothing."""
-RELISTEN_CAP_SECS = 30.0
 LOST_ATTEMPTS = 2
 """So often a server may be gone before it has first agreed: it may well be the request's doing."""
-STABLE_SECS = 10.0
-"""A connection that lasted so long was a good one: the wait for the next starts from the beginning."""
-
 OVERTAKEN_SECS = 2.0
 """So long the requests that follow a subscription wait for the server's answer to it, where what is sent
 later may arrive sooner."""
@@ -89,14 +85,18 @@ class _Watch:
         self.settled = anyio.Event()
         """Set once the server has agreed, or refused."""
         self.error: ToolpostError | None = None
+        self.lost = 0
+        """How often the server was gone before it had first agreed."""
+        self.over = anyio.Event()
+        """Set once the server has heard that nobody watches any more, or cannot hear it."""
 
     def touch(self) -> None:
         for feed in self.feeds:
             feed.touch()
 
     def established(self) -> None:
-        """The server has agreed. Not for the first time: an update may have been missed meanwhile."""
-        if self.settled.is_set():
+        """The server has agreed. Not to the first request: an update may have been missed meanwhile."""
+        if self.settled.is_set() or self.lost:
             self.touch()
         self.settled.set()
 
@@ -117,14 +117,16 @@ class Subscriptions:
         start_task: StartTask,
         *,
         timeout: float,
-        backoff_start: float,
+        losses: Callable[[], Losses],
     ) -> None:
         self._name = name
         self._ready = ready
         self._start_task = start_task
         self._timeout = timeout
-        self._backoff_start = backoff_start
+        self._losses = losses
         self._watches: dict[Key, _Watch] = {}
+        self._leaving: dict[Key, _Watch] = {}
+        """The last that nobody wants any more, until the server has heard it."""
         self._unwritten: list[_Watch] = []
         """The watches that the server has not been asked for yet, oldest first."""
         self._behind = 0
@@ -138,11 +140,13 @@ class Subscriptions:
             Unsupported: The server did not declare that it tells of such changes.
             ServerError: It refused.
             ConnectionLost: It was gone over the request, and again on a fresh connection.
+
+        A feed raises `ConnectionLost` when what it comes from is lost again and again.
         """
         watch = self._watches.get(key)
         if watch is None:
             watch = _Watch(key)
-            self._start_task(self._keep, watch)
+            self._start_task(self._keep, watch, self._leaving.get(key))
             self._watches[key] = watch
             self._unwritten.append(watch)
         feed = Feed()
@@ -157,6 +161,8 @@ class Subscriptions:
             if not watch.feeds:
                 watch.scope.cancel()
                 self._drop(watch)
+                if not watch.over.is_set():  # one that waits for an earlier one has asked for nothing yet
+                    self._leaving.setdefault(key, watch)
 
     def changed(self, key: Key) -> None:
         """The server says that a resource (or the list, None) changed; eras up to 2025-11-25.
@@ -208,29 +214,34 @@ class Subscriptions:
         if self._watches.get(watch.key) is watch:
             del self._watches[watch.key]
 
-    async def _keep(self, watch: _Watch) -> None:
+    async def _keep(self, watch: _Watch, before: _Watch | None) -> None:
         """Hold a watch on whichever connection there is, until nobody wants it any more."""
-        pause = self._backoff_start
-        lost = 0
+        losses = self._losses()
         with watch.scope:
             try:
                 while True:
                     peer = await self._ready()
-                    held_since = anyio.current_time()
+                    if before is not None and not peer.in_order:
+                        await before.over.wait()  # its end would undo this one, if it came later
+                    since = anyio.current_time()
                     await self._hold(peer, watch)
                     if not watch.settled.is_set():
-                        lost += 1
-                        if lost == LOST_ATTEMPTS:
+                        watch.lost += 1
+                        if watch.lost == LOST_ATTEMPTS:
                             raise ConnectionLost(self._worded(watch, _lost_over_it(peer)))
-                    if anyio.current_time() - held_since > STABLE_SECS:
-                        pause = self._backoff_start
-                    await anyio.sleep(pause)  # a server that dies right after each handshake is not chased
-                    pause = min(pause * 2, RELISTEN_CAP_SECS)
+                    pause = losses.pause(anyio.current_time() - since)
+                    if pause is None:
+                        last = f"the last time the server {peer.describe_end()}"
+                        raise ConnectionLost(self._worded(watch, f"the connection was lost {losses}; {last}"))
+                    await anyio.sleep(pause)
             except ToolpostError as error:
                 watch.fail(error)
             finally:
                 self._written(watch)
                 self._drop(watch)
+                if self._leaving.get(watch.key) is watch:
+                    del self._leaving[watch.key]
+                watch.over.set()
 
     async def _hold(self, peer: Peer, watch: _Watch) -> None:
         """Hold a watch on one connection until that ends, whether or not the server agreed before."""
@@ -240,8 +251,14 @@ class Subscriptions:
                 await self._hold_stream(peer, watch)
             else:
                 await self._hold_interest(peer, watch)
+        except _StreamsEnd:
+            raise
         except ConnectionLost as error:  # of this request at least; what comes of it is `_keep`'s business
             _log.debug("%s", error)
+        except RequestTimeout as error:
+            if not watch.settled.is_set():
+                raise
+            _log.info("%s; it is asked again", error)  # it has agreed before: it stalls, and does not refuse
 
     async def _hold_interest(self, peer: Peer, watch: _Watch) -> None:
         self._count_as_written(peer, watch)
@@ -276,12 +293,15 @@ class Subscriptions:
             _log.debug("%s", error)
 
     async def _hold_stream(self, peer: Peer, watch: _Watch) -> None:
-        pause = RELISTEN_SECS
+        losses = self._losses()
         while not peer.ended.is_set():
+            since = anyio.current_time()
             came = await self._follow_stream(peer, watch)
             if peer.ended.is_set():
                 return
-            pause = RELISTEN_SECS if came else min(pause * 2, RELISTEN_CAP_SECS)
+            pause = losses.pause(anyio.current_time() - since, news=came)
+            if pause is None:
+                raise _StreamsEnd(self._worded(watch, f"the server ended the stream of changes {losses}"))
             _log.info("tooling %r: the server ended a stream of changes; it is opened again", self._name)
             with anyio.move_on_after(pause):
                 await peer.ended.wait()
@@ -310,6 +330,10 @@ class Subscriptions:
         key = watch.key
         what = "subscribe_resource_list" if key is None else f"subscribe_resource {key!r}"
         return about(self._name, what, problem)
+
+
+class _StreamsEnd(ConnectionLost):
+    """The server is there, and ends each stream."""
 
 
 def _lost_over_it(peer: Peer) -> str:

@@ -67,7 +67,8 @@ def register_tooling(
         params: The keys of the table as a msgspec Struct; None accepts any keys, as a dict.
         check: Finds problems between keys; gives `(key, problem)` pairs.
         is_simulated: Your backend waits for nothing but the event loop's clock: no file, no socket, no
-            thread. Then runs with it can be simulated.
+            thread. Then runs with it can be simulated. In one, what a sync agent asks for may be done by that
+            agent's thread, while all others stand still.
 
     Raises:
         UsageError: The kind is registered already.

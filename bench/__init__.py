@@ -1,0 +1,1 @@
+"""What toolpost costs, beside its peers and alone: `make bench`."""
