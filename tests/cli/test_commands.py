@@ -23,6 +23,7 @@ from tests.cli.support import (
     until,
     write_config,
 )
+from tests.mcp.support import children, servers
 
 pytestmark = pytest.mark.needs_node
 
@@ -107,13 +108,8 @@ def is_subscribed(record: Path) -> bool:
 
 def crash(pid: int) -> None:
     """Kill the server below the recorder below `toolpost`: what changed is told when it is back."""
-
-    def children(pid: int) -> list[int]:
-        lists = Path(f"/proc/{pid}/task").glob("*/children")
-        return [int(each) for file in lists for each in file.read_text().split()]
-
-    (recorder,) = children(pid)
-    (server,) = children(recorder)
+    (recorder,) = servers(of=pid)
+    (server,) = children(of=recorder)
     os.kill(server, signal.SIGKILL)
 
 

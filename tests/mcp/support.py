@@ -193,6 +193,6 @@ def wardens(of: int | None = None) -> list[int]:
     return [pid for pid in children(of) if b"warden_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def servers() -> list[int]:
-    """The children of this process that are servers."""
-    return sorted({*children()} - {*wardens()})
+def servers(of: int | None = None) -> list[int]:
+    """The children of this process (or another) that are servers."""
+    return sorted({*children(of)} - {*wardens(of)})
