@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import anyio
@@ -86,9 +86,9 @@ class Peer:
         self._learning = anyio.Lock()
         self._server_log = get_logger(f"toolpost.server.{name}")
         self.session = ClientSession(
-            dispatcher=Lenient(dispatcher, name, lambda: self.is_modern),
+            dispatcher=Lenient(dispatcher, name, lambda: self.is_modern, self._take_notification),
             client_info=client_info(),
-            message_handler=self._on_notification,
+            message_handler=_ignore,
             logging_callback=self._on_log,
             log_level=self._log_level(),
             **callbacks_of(handlers),
@@ -362,16 +362,18 @@ class Peer:
             case _:
                 return None
 
-    async def _on_notification(self, message: object) -> None:
-        match message:
-            case types.ResourceUpdatedNotification(params=params):
-                self._watcher(params.uri)
-            case types.ResourceListChangedNotification():
+    def _take_notification(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        """Take note of a change; what is none, or says not of what, is the session's."""
+        match method, params:
+            case "notifications/resources/updated", {"uri": str(uri)}:
+                self._watcher(uri)
+            case "notifications/resources/list_changed", _:
                 self._watcher(None)
-            case types.ToolListChangedNotification():
+            case "notifications/tools/list_changed", _:
                 self._outputs.forget()
             case _:
-                pass
+                return False
+        return True
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         known = logging.getLevelNamesMapping()
@@ -398,6 +400,10 @@ class _Translated:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and (translated := self._peer.translate(error, self._what)):
             raise translated from None
+
+
+async def _ignore(message: object) -> None:
+    """What the session says of notifications: those that count have been taken."""
 
 
 def _at(cursor: str | None) -> types.PaginatedRequestParams | None:
