@@ -50,12 +50,37 @@ RESOURCE_NOT_FOUND = -32002
 """Until 2025-11-25; from 2026-07-28 on -32602 with the URI in `data`."""
 
 _log = get_logger("toolpost.mcp")
-_RAW: TypeAdapter[JsonObject] = TypeAdapter(dict[str, Any])
 _INPUT = TypeAdapter(types.InputRequiredResult)
 _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
     types.ReadResourceResult | types.InputRequiredResult
 )
 _AnyRequest = types.Request[JsonObject | None, str]  # as it stands it would keep no params but its own
+
+
+class _Ready:
+    """A request whose params are JSON: the session dumps it, and there is no model to check and to walk.
+
+    The session writes into the params, so they are made for each request.
+    """
+
+    name_param = None
+
+    def __init__(self, method: str, params: JsonObject) -> None:
+        self._data: JsonObject = {"method": method, "params": params}
+
+    def model_dump(self, **_: object) -> JsonObject:
+        return self._data
+
+
+class _Raw:
+    """A type of results that takes them as they came: the wire has seen to it that they are objects."""
+
+    @staticmethod
+    def model_validate(raw: JsonObject, **_: object) -> JsonObject:
+        return raw
+
+
+_RAW: Any = _Raw
 Watcher = Callable[[str | None], None]
 """Told the URI that changed; None for the list of resources."""
 
@@ -176,13 +201,15 @@ class Peer:
         self._require(self.capabilities.tools is not None, what, "tools")
 
         async def send(answers: types.InputResponses | None, state: str | None) -> Any:
-            params = types.CallToolRequestParams(
-                name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
-            )
-            started = since if answers is None and state is None else None  # each round has its own clock
-            passed = await self._timed(
-                types.CallToolRequest(params=params), _RAW, call.timeout, started, tool=call.name
-            )
+            if answers is None and state is None:
+                params: JsonObject = {"name": call.name, "arguments": call.arguments}
+                request, started = _Ready("tools/call", params), since
+            else:
+                given = types.CallToolRequestParams(
+                    name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
+                )
+                request, started = types.CallToolRequest(params=given), None  # each round has its own clock
+            passed = await self._timed(request, _RAW, call.timeout, started, tool=call.name)
             whole = results.whole(passed)
             return _INPUT.validate_python(passed, by_name=False) if whole is None else whole
 
@@ -285,8 +312,8 @@ class Peer:
 
     async def _timed(
         self,
-        request: types.Request[Any, Any],
-        result: TypeAdapter[Any],
+        request: Any,
+        result: Any,
         timeout: float | None = None,
         started: float | None = None,
         *,
