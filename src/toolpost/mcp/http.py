@@ -31,7 +31,7 @@ from mcp_types import INTERNAL_ERROR, RequestId
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolpost.mcp.dispatcher import LineClosed, Pending, WireDispatcher, cancelled
-from toolpost.mcp.endpoint import BadEndpoint, Broken, Endpoint, TooLarge, Unreachable, chunks, read
+from toolpost.mcp.endpoint import BadEndpoint, Broken, Endpoint, TooLarge, Unreachable, next_chunk, read
 from toolpost.mcp.jsonrpc import NoAnswer, encode
 from toolpost.mcp.refusals import REFUSAL_BYTES, NotAServer, quoted, refused, rpc_error, session_is_gone
 from toolpost.mcp.sse import Event, EventParser, EventTooLarge
@@ -448,7 +448,7 @@ class Stream:
             EventTooLarge: An event is too long.
         """
         parser, before, self._came = EventParser(MAX_ANSWER_BYTES), self._came, {}
-        async for chunk in chunks(response):
+        while chunk := await next_chunk(response):
             for event in parser.feed(chunk):
                 if not self._is_repeated(event, before):
                     self.news += 1
