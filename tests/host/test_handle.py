@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import anyio
 import pytest
@@ -261,6 +262,15 @@ async def test_a_queued_call_is_at_the_far_end_when_its_uuid_is_given() -> None:
     async with opened(memo) as (_, tooling):
         await tooling.call_tool("hold")
         assert len(memo.calls) == 1
+
+
+async def test_the_ids_of_calls_are_random_uuids() -> None:
+    async with opened(Memory()) as (_, tooling):
+        ids = [await tooling.call_tool("hold") for _ in range(20)]
+
+    assert [str(UUID(each)) for each in ids] == ids
+    assert {(UUID(each).version, UUID(each).variant) for each in ids} == {(4, RFC_4122)}
+    assert len(set(ids)) == 20
 
 
 async def test_calls_may_be_answered_in_any_order() -> None:

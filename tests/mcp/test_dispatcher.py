@@ -21,7 +21,9 @@ from mcp.shared.exceptions import MCPError
 
 from toolpost.mcp import dispatcher
 from toolpost.mcp.dispatcher import LineClosed
+from toolpost.mcp.handlers import Handlers
 from toolpost.mcp.line import LineDispatcher
+from toolpost.mcp.peer import Peer
 from toolpost.mcp.process import LineBuffer
 
 
@@ -71,6 +73,8 @@ class Wire:
         return await self.serve(context, method, params)
 
     async def on_notify(self, context: Any, method: str, params: Mapping[str, Any] | None) -> None:
+        if method == "slow":
+            await anyio.lowlevel.checkpoint()
         self.notified.append((method, params))
         if method == "raise":
             raise ValueError("a fault of the session")
@@ -672,12 +676,33 @@ async def test_a_cancelled_notification_cannot_cancel_our_own_request() -> None:
 
 async def test_notifications_reach_the_session_in_order() -> None:
     async with wire() as it:
-        for number in range(5):
-            it.line.take({"jsonrpc": "2.0", "method": "notifications/x", "params": {"n": number}})
+        for number in range(5):  # whichever of them keeps the session waiting
+            method = "notifications/x" if number % 2 else "slow"
+            it.line.take({"jsonrpc": "2.0", "method": method, "params": {"n": number}})
         it.line.take({"jsonrpc": "2.0", "id": None, "method": "notifications/odd", "params": [1]})
         await anyio.wait_all_tasks_blocked()
 
     assert [params for _, params in it.notified] == [*({"n": number} for number in range(5)), None]
+
+
+async def test_a_flood_of_changes_is_told_of_as_it_is_read_and_makes_no_tasks() -> None:
+    line, told = Line(), list[str | None]()
+    peer = Peer(
+        "it", dispatcher=LineDispatcher(line), timeout=math.inf, handlers=Handlers(), describe_end=str
+    )
+    peer.on_change(told.append)
+
+    def take(method: str, params: Any = None) -> None:
+        line.take({"jsonrpc": "2.0", "method": f"notifications/resources/{method}", "params": params})
+
+    async with peer.session:
+        tasks = asyncio.all_tasks()
+        for _ in range(1000):
+            take("updated", {"uri": "file:///a"})
+            take("list_changed")
+        assert asyncio.all_tasks() == tasks
+        take("updated", {"uri": 7})
+    assert told == ["file:///a", None] * 1000
 
 
 async def test_a_notification_that_makes_the_session_raise_harms_nothing_else(

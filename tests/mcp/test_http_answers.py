@@ -132,6 +132,25 @@ async def test_a_stream_is_read_while_it_comes(monkeypatch: pytest.MonkeyPatch) 
         assert await call("second") == "second"
 
 
+async def test_what_is_still_read_when_the_host_is_left_ends_with_it() -> None:
+    def exchanges() -> list[str]:
+        running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
+        return [each for each in running if "_Exchange" in each]
+
+    async with odd_http() as server:
+        async with host(http(server.url)) as opened:
+
+            async def endless(request: Any, message: Message) -> Any:
+                response = await stream(as_event)(request, message)
+                await server.hang(request, message)
+                return response
+
+            server.on["tools/call"] = endless
+            await opened.tooling.get("it").call_tool_blocking("echo", {"text": ODD})
+            assert len(exchanges()) == 1
+        assert exchanges() == []
+
+
 @pytest.mark.parametrize("form", ["JSON", "a stream", "its answer twice"])
 async def test_connections_are_used_again(form: str) -> None:
     async with calling() as (server, call):

@@ -24,7 +24,7 @@ class Options:
     """The calls are spread over this time."""
     faults: int = 300
     """Spread over the calls: on a machine that is slow, servers are troubled less often."""
-    window: int = 32
+    window: int = 20
     """Calls that an agent has open at most."""
     limit_secs: float = 5.0
     """Of a request. How long servers are stopped, slow or away is measured by it."""

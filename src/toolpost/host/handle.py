@@ -235,7 +235,7 @@ def _to_text(arguments: Mapping[str, Json]) -> str:
     if wrong := [key for key in arguments if not isinstance(key, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
         raise UsageError(f"arguments must have strings as keys, not {wrong[0]!r}")
     try:
-        return json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        return _encode(dict(arguments))
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"arguments cannot be written as JSON: {error}") from None
 
@@ -246,7 +246,7 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89abAB]")
 
 def _parse(text: str) -> JsonObject:
     try:
-        parsed: Json = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        parsed: Json = _decode(text)
         if _LONE_SURROGATE.search(text):
             json.dumps(parsed, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -284,3 +284,8 @@ def _finite(digits: str) -> float:
     if math.isinf(number):  # it would go out as `Infinity`, which is no JSON
         raise ValueError(f"{digits} is beyond every float")
     return number
+
+
+# `json.dumps` and `json.loads` would make them anew for each call.
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode

@@ -10,16 +10,17 @@ lines of bytes, mcp/http.py on HTTP.
     neither                ──▶ logged, skipped
 
 An answer is taken on the loop's read callback: no task is scheduled and no queue passed between the bytes
-and the future that the caller awaits.
+and the future that the caller awaits. Notifications go to the session one after another, by one task.
 """
 
 from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -98,6 +99,9 @@ class WireDispatcher(Dispatcher[TransportContext]):
         self._served = 0
         """How many requests of the server are under way; some may have the same id."""
         self._refused = 0
+        self._notices: deque[Callable[[], Coroutine[Any, Any, None]]] = deque()
+        """What the notifications that came call for, in their order."""
+        self._has_notices = asyncio.Event()
         self._tasks: TaskGroup | None = None
         self._on_request: OnRequest | None = None
         self._on_notify: OnNotify | None = None
@@ -160,6 +164,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
+                tasks.start_soon(self._take_notices)
                 self._listen()
                 task_status.started()
                 await self.ended.wait()
@@ -302,12 +307,26 @@ class WireDispatcher(Dispatcher[TransportContext]):
                 serving.cancel_requested.set()
                 serving.scope.cancel()
         if not run_notify_intercept(self._intercept, method, params):
-            self._tasks.start_soon(self._notify_session, method, params)
+            self._add_notice(partial(self._notify_session, self._on_notify, method, params))
 
-    async def _notify_session(self, method: str, params: JsonObject | None) -> None:
-        assert self._on_notify is not None
+    def _add_notice(self, notice: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._notices.append(notice)
+        self._has_notices.set()
+
+    async def _take_notices(self) -> None:
+        """See to notifications in their order.
+
+        What was read in one turn of the loop is done in the next, before more is read: so few wait.
+        """
+        while True:
+            await self._has_notices.wait()
+            self._has_notices.clear()
+            while self._notices:
+                await self._notices.popleft()()
+
+    async def _notify_session(self, on_notify: OnNotify, method: str, params: JsonObject | None) -> None:
         try:
-            await self._on_notify(_Serving(self, None), method, params)
+            await on_notify(_Serving(self), method, params)
         except Exception:
             _log.exception("handling the notification %r raised", method)
 
@@ -317,13 +336,14 @@ class WireDispatcher(Dispatcher[TransportContext]):
         if pending is None or pending.on_progress is None or not is_number(progress):
             return
         total, text = params.get("total"), params.get("message")
-        assert self._tasks is not None
-        self._tasks.start_soon(
-            self._notify_progress,
-            pending.on_progress,
-            float(cast("float", progress)),
-            float(cast("float", total)) if is_number(total) else None,
-            text if isinstance(text, str) else None,
+        self._add_notice(
+            partial(
+                self._notify_progress,
+                pending.on_progress,
+                float(cast("float", progress)),
+                float(cast("float", total)) if is_number(total) else None,
+                text if isinstance(text, str) else None,
+            )
         )
 
     async def _notify_progress(

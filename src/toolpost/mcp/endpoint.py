@@ -12,7 +12,7 @@ import io
 import ipaddress
 import os
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
@@ -205,8 +205,8 @@ class Endpoint:
         return self._url.scheme == "https"
 
 
-async def chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """The body as it comes, decoded.
+async def next_chunk(response: aiohttp.ClientResponse) -> bytes:
+    """What comes next of the body, decoded; empty at its end.
 
     Raises:
         Broken: It ends before its end, or cannot be decoded.
@@ -215,8 +215,7 @@ async def chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
     if encoding not in _DECODED:
         raise Broken(f"answered in the encoding {encoding!r}, which it was not offered")
     try:
-        async for chunk in response.content.iter_any():
-            yield chunk
+        return await response.content.readany()
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         raise Broken(_how_it_broke(error, encoding)) from None
 
@@ -230,7 +229,7 @@ async def read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """
     pieces: list[bytes] = []
     size = 0
-    async for chunk in chunks(response):
+    while chunk := await next_chunk(response):
         size += len(chunk)
         if size > max_bytes:
             raise TooLarge

@@ -9,27 +9,29 @@ A wire over HTTP is down when the server cannot be reached, or no longer knows t
 is the business of one exchange. In the second case the answers that are on their way are waited for a
 moment, since they say the same, and what was refused for its session is known not to have been executed.
 
-Each exchange is a task of the dispatcher's; a caller only waits. Brings the SDK and aiohttp with it.
+Each exchange is a task of the dispatcher's; a caller only waits. It is one of asyncio's, since each request
+has one, and a task with a scope of anyio's costs several times as much. Brings the SDK and aiohttp with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from functools import partial
 from typing import Any
 
 import aiohttp
 import anyio
 import anyio.lowlevel
-from mcp.shared.dispatcher import CallOptions, coerce_request_id
+from anyio.abc import TaskStatus
+from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest, coerce_request_id
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import INTERNAL_ERROR, RequestId
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolpost.mcp.dispatcher import LineClosed, Pending, WireDispatcher, cancelled
-from toolpost.mcp.endpoint import BadEndpoint, Broken, Endpoint, TooLarge, Unreachable, chunks, read
+from toolpost.mcp.endpoint import BadEndpoint, Broken, Endpoint, TooLarge, Unreachable, next_chunk, read
 from toolpost.mcp.jsonrpc import NoAnswer, encode
 from toolpost.mcp.refusals import REFUSAL_BYTES, NotAServer, quoted, refused, rpc_error, session_is_gone
 from toolpost.mcp.sse import Event, EventParser, EventTooLarge
@@ -75,7 +77,10 @@ class HttpDispatcher(WireDispatcher):
         self.session_id: str | None = None
         self._version: str | None = None
         """The protocol version that requests say they are of; none before `initialize`."""
-        self._exchanges: dict[RequestId, anyio.CancelScope] = {}
+        self._exchanges: dict[RequestId, asyncio.Task[None]] = {}
+        """Those whose answers are waited for."""
+        self._running: set[asyncio.Task[None]] = set()
+        """All of them, until they have ended."""
         self._refusals = 0
         self._unheard = 0
         """How many requests are sent and have no answer yet, not even its headers."""
@@ -85,6 +90,24 @@ class HttpDispatcher(WireDispatcher):
         self._end_reason = "was left"
         self.on_initialized: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
         """Awaited when the server has been told that the handshake is over (until 2025-11-25)."""
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve the wire until it ends, and every exchange with it."""
+        try:
+            await super().run(on_request, on_notify, on_notify_intercept, task_status=task_status)
+        finally:
+            running = tuple(self._running)
+            for exchange in running:
+                exchange.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(*running, return_exceptions=True)
 
     # -- its end -----------------------------------------------------------------------------------
 
@@ -150,17 +173,15 @@ class HttpDispatcher(WireDispatcher):
         if self._is_retiring or self.ended.is_set() or self._tasks is None:
             raise LineClosed(written=False)
         key = coerce_request_id(message["id"])
-        scope = self._exchanges[key] = anyio.CancelScope()
-        exchange = _Exchange(self, message, pending, self._stamped(message, opts), scope)
-        self._tasks.start_soon(self._run_exchange, key, exchange)
+        exchange = _Exchange(self, message, pending, self._stamped(message, opts))
+        task = self._exchanges[key] = asyncio.create_task(exchange.run())
+        self._running.add(task)
+        task.add_done_callback(partial(self._forget, key))
 
-    async def _run_exchange(self, key: RequestId, exchange: _Exchange) -> None:
-        try:
-            with exchange.scope:
-                await exchange.run()
-        finally:
-            if self._exchanges.get(key) is exchange.scope:
-                del self._exchanges[key]
+    def _forget(self, key: RequestId, exchange: asyncio.Task[None]) -> None:
+        self._running.discard(exchange)
+        if self._exchanges.get(key) is exchange:
+            del self._exchanges[key]
 
     async def _send_notification(self, message: JsonObject, opts: CallOptions) -> None:
         await self._post_one_way(message, self._stamped(message, opts))
@@ -182,9 +203,9 @@ class HttpDispatcher(WireDispatcher):
             self._refusals -= 1
 
     def _give_up(self, wire_id: RequestId, opts: CallOptions) -> None:
-        scope = self._exchanges.pop(coerce_request_id(wire_id), None)
-        if scope is not None:
-            scope.cancel()
+        exchange = self._exchanges.pop(coerce_request_id(wire_id), None)
+        if exchange is not None:
+            exchange.cancel()
         # From 2026-07-28 on, the end of the connection says it (basic/transports/streamable-http).
         # Until then it does not, and a notification must.
         if opts.get("cancel_on_abandon", True) and not self._is_modern and self._tasks is not None:
@@ -269,7 +290,6 @@ class _Exchange:
         message: JsonObject,
         pending: Pending,
         headers: dict[str, str],
-        scope: anyio.CancelScope,
     ) -> None:
         self._wire = wire
         self._message = message
@@ -277,8 +297,9 @@ class _Exchange:
         self._headers = headers
         self._key = coerce_request_id(message["id"])
         self._can_resume = headers.get(MCP_PROTOCOL_VERSION_HEADER) not in MODERN_PROTOCOL_VERSIONS
-        self.scope = scope
         self._is_sent = False
+        self._drain_limit: asyncio.TimerHandle | None = None
+        """Ends what is read after the answer."""
 
     async def run(self) -> None:
         """See it through. Whatever happens, the request has its outcome at the end."""
@@ -297,6 +318,9 @@ class _Exchange:
         except Exception:
             _log.exception("an exchange raised")
             self._fail(MCPError(INTERNAL_ERROR, "the answer could not be taken: see the log"))
+        finally:
+            if self._drain_limit is not None:
+                self._drain_limit.cancel()
 
     def _fail(self, error: MCPError) -> None:
         if not self._pending.answer.done():
@@ -370,8 +394,10 @@ class _Exchange:
 
     def _take_event(self, event: Event) -> None:
         self._wire.take_event(event, (self._key,))
-        if self._pending.answer.done() and math.isinf(self.scope.deadline):
-            self.scope.deadline = anyio.current_time() + DRAIN_SECS
+        if self._pending.answer.done() and self._drain_limit is None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._drain_limit = asyncio.get_running_loop().call_later(DRAIN_SECS, task.cancel)
 
     async def _read(self, stream: Stream, response: aiohttp.ClientResponse) -> str:
         """Read to the end; gives what the server did, if that was no answer."""
@@ -422,7 +448,7 @@ class Stream:
             EventTooLarge: An event is too long.
         """
         parser, before, self._came = EventParser(MAX_ANSWER_BYTES), self._came, {}
-        async for chunk in chunks(response):
+        while chunk := await next_chunk(response):
             for event in parser.feed(chunk):
                 if not self._is_repeated(event, before):
                     self.news += 1

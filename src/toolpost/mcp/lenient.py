@@ -1,6 +1,8 @@
-"""A dispatcher that mends results on their way to the session. Brings the SDK with it.
+"""A dispatcher between a wire and the session. Brings the SDK with it.
 
-The session refuses a whole answer for one bad part of it: see mcp/results.py and mcp/listed.py.
+It mends results on their way: the session refuses a whole answer for one bad part of it, see mcp/results.py
+and mcp/listed.py. And it tells of notifications as they are read: what the session makes of one costs more
+than what a change calls for, and servers send changes by the thousand.
 """
 
 from __future__ import annotations
@@ -11,20 +13,37 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskStatus
-from mcp.shared.dispatcher import CallOptions, Dispatcher, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.dispatcher import (
+    CallOptions,
+    Dispatcher,
+    OnNotify,
+    OnNotifyIntercept,
+    OnRequest,
+    run_notify_intercept,
+)
 from mcp.shared.transport_context import TransportContext
 
 from toolpost.mcp import listed, results
 from toolpost.model import JsonObject
 
+Listener = Callable[[str, Mapping[str, Any] | None], bool]
+"""Takes the method and the params of a notification; true: the session need not see it."""
+
 
 class Lenient(Dispatcher[TransportContext]):
     """Passes everything on to a wire, and what comes back as the session lets it through."""
 
-    def __init__(self, wire: Dispatcher[TransportContext], name: str, is_modern: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        wire: Dispatcher[TransportContext],
+        name: str,
+        is_modern: Callable[[], bool],
+        listener: Listener,
+    ) -> None:
         self._wire = wire
         self._name = name
         self._is_modern = is_modern
+        self._listener = listener
 
     async def run(
         self,
@@ -34,7 +53,11 @@ class Lenient(Dispatcher[TransportContext]):
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        await self._wire.run(on_request, on_notify, on_notify_intercept, task_status=task_status)
+        def intercept(method: str, params: Mapping[str, Any] | None) -> bool:
+            is_taken = run_notify_intercept(on_notify_intercept, method, params)
+            return is_taken or self._listener(method, params)
+
+        await self._wire.run(on_request, on_notify, intercept, task_status=task_status)
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None

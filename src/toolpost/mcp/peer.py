@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import anyio
@@ -50,12 +50,37 @@ RESOURCE_NOT_FOUND = -32002
 """Until 2025-11-25; from 2026-07-28 on -32602 with the URI in `data`."""
 
 _log = get_logger("toolpost.mcp")
-_RAW: TypeAdapter[JsonObject] = TypeAdapter(dict[str, Any])
 _INPUT = TypeAdapter(types.InputRequiredResult)
 _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
     types.ReadResourceResult | types.InputRequiredResult
 )
 _AnyRequest = types.Request[JsonObject | None, str]  # as it stands it would keep no params but its own
+
+
+class _Ready:
+    """A request whose params are JSON: the session dumps it, and there is no model to check and to walk.
+
+    The session writes into the params, so they are made for each request.
+    """
+
+    name_param = None
+
+    def __init__(self, method: str, params: JsonObject) -> None:
+        self._data: JsonObject = {"method": method, "params": params}
+
+    def model_dump(self, **_: object) -> JsonObject:
+        return self._data
+
+
+class _Raw:
+    """A type of results that takes them as they came: the wire has seen to it that they are objects."""
+
+    @staticmethod
+    def model_validate(raw: JsonObject, **_: object) -> JsonObject:
+        return raw
+
+
+_RAW: Any = _Raw
 Watcher = Callable[[str | None], None]
 """Told the URI that changed; None for the list of resources."""
 
@@ -86,9 +111,9 @@ class Peer:
         self._learning = anyio.Lock()
         self._server_log = get_logger(f"toolpost.server.{name}")
         self.session = ClientSession(
-            dispatcher=Lenient(dispatcher, name, lambda: self.is_modern),
+            dispatcher=Lenient(dispatcher, name, lambda: self.is_modern, self._take_notification),
             client_info=client_info(),
-            message_handler=self._on_notification,
+            message_handler=_ignore,
             logging_callback=self._on_log,
             log_level=self._log_level(),
             **callbacks_of(handlers),
@@ -176,13 +201,15 @@ class Peer:
         self._require(self.capabilities.tools is not None, what, "tools")
 
         async def send(answers: types.InputResponses | None, state: str | None) -> Any:
-            params = types.CallToolRequestParams(
-                name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
-            )
-            started = since if answers is None and state is None else None  # each round has its own clock
-            passed = await self._timed(
-                types.CallToolRequest(params=params), _RAW, call.timeout, started, tool=call.name
-            )
+            if answers is None and state is None:
+                params: JsonObject = {"name": call.name, "arguments": call.arguments}
+                request, started = _Ready("tools/call", params), since
+            else:
+                given = types.CallToolRequestParams(
+                    name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
+                )
+                request, started = types.CallToolRequest(params=given), None  # each round has its own clock
+            passed = await self._timed(request, _RAW, call.timeout, started, tool=call.name)
             whole = results.whole(passed)
             return _INPUT.validate_python(passed, by_name=False) if whole is None else whole
 
@@ -285,8 +312,8 @@ class Peer:
 
     async def _timed(
         self,
-        request: types.Request[Any, Any],
-        result: TypeAdapter[Any],
+        request: Any,
+        result: Any,
         timeout: float | None = None,
         started: float | None = None,
         *,
@@ -362,16 +389,18 @@ class Peer:
             case _:
                 return None
 
-    async def _on_notification(self, message: object) -> None:
-        match message:
-            case types.ResourceUpdatedNotification(params=params):
-                self._watcher(params.uri)
-            case types.ResourceListChangedNotification():
+    def _take_notification(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        """Take note of a change; what is none, or says not of what, is the session's."""
+        match method, params:
+            case "notifications/resources/updated", {"uri": str(uri)}:
+                self._watcher(uri)
+            case "notifications/resources/list_changed", _:
                 self._watcher(None)
-            case types.ToolListChangedNotification():
+            case "notifications/tools/list_changed", _:
                 self._outputs.forget()
             case _:
-                pass
+                return False
+        return True
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
         known = logging.getLevelNamesMapping()
@@ -398,6 +427,10 @@ class _Translated:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and (translated := self._peer.translate(error, self._what)):
             raise translated from None
+
+
+async def _ignore(message: object) -> None:
+    """What the session says of notifications: those that count have been taken."""
 
 
 def _at(cursor: str | None) -> types.PaginatedRequestParams | None:
