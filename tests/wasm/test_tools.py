@@ -34,6 +34,7 @@ def test_what_cannot_be_built_is_told_at_once(
     assert str(caught.value) == problem.format(agent)
 
 
+@pytest.mark.timeout(600)  # builds a guest of its own
 def test_an_agent_that_cannot_be_imported_is_told_with_its_traceback(tmp_path: Path) -> None:
     agent, out = tmp_path / "agent.py", tmp_path / "agent.wasm"
     agent.write_text("import nowhere_to_be_found\n")
