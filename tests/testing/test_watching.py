@@ -172,3 +172,20 @@ def test_files_that_extend_each_other_in_a_circle_are_looked_at_once(folder: Pat
     assert not watch.look()
     put("base.toml", "", at=LATER_NS)
     assert touched(watch.look()) == ["a.test.toml"]
+
+
+def test_a_case_that_goes_while_it_is_looked_for_is_not_run(folder: Path) -> None:
+    is_going = False
+
+    def find() -> list[Path]:
+        found = sorted(Path().glob("*.test.toml"))
+        if is_going:
+            Path("a.test.toml").unlink(missing_ok=True)
+        return found
+
+    watch = Watch(find)
+    watch.look()
+    is_going = True
+
+    assert not watch.look().cases
+    assert watch.look() == Change([str(folder / "a.test.toml")], [])

@@ -55,9 +55,11 @@ class Watch:
         Args:
             left: Cases that are to be run with the next change in any case.
         """
-        found = {str(each): each for each in self._find()}
-        changed = {file for file, stamp in self._stamps.items() if _stamp(file) != stamp}
+        now = {file: _stamp(file) for file in self._stamps}
+        changed = {file for file, stamp in now.items() if stamp != self._stamps[file]}
+        self._stamps = now
         changed |= self._look_around()
+        found = {str(each): each for each in self._find()}  # last: what has gone meanwhile is not to be run
         came = [name for name in found if name not in self._needs]
         gone = [name for name in self._needs if name not in found]
         for name in gone:
@@ -69,7 +71,7 @@ class Watch:
             found[name] for name in found if name in came or name in left or self._needs[name] & changed
         ]
         files = sorted({*changed, *map(_absolute, came), *map(_absolute, gone)})
-        self._stamp_all()
+        self._stamp_all(keep=now)
         return Change(files, touched)
 
     def learn(self, results: Iterable[Result], *, since_ns: int) -> None:
