@@ -85,9 +85,13 @@ class ResourceContent(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_json(value: msgspec.Struct) -> JsonObject:
     """The JSON form of a value of this module (or of an event): absent fields are left out."""
-    fields = {name: getattr(value, name) for name in value.__struct_fields__}
-    present = {key: each for key, each in fields.items() if each is not None and (each or key != "parts")}
-    return {key: _inside(each) for key, each in present.items()}
+    present: JsonObject = {}
+    for name in value.__struct_fields__:
+        field = getattr(value, name)
+        if field is None or (name == "parts" and not field):
+            continue
+        present[name] = _inside(field) if isinstance(field, (msgspec.Struct, list)) else field
+    return present
 
 
 def _inside(field: Json) -> Json:

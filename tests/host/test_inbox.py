@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import count
 
+import anyio
 import pytest
 
 from tests.loop import settle
@@ -34,8 +35,11 @@ def answered(inbox: Inbox, text: str) -> Source:
 async def putting(inbox: Inbox, source: Source, text: str) -> asyncio.Task[None]:
     """A put that has gone as far as it can."""
 
+    scope = anyio.CancelScope()
+    source.stop = scope.cancel
+
     async def put() -> None:
-        with source.scope:
+        with scope:
             await inbox.put(source, Error(text))
 
     task = asyncio.create_task(put())
@@ -219,9 +223,11 @@ async def test_cancelling_twice_is_cancelling_once() -> None:
 async def test_cancelling_cancels_the_work_for_the_source() -> None:
     inbox = new_inbox()
     call = inbox.open_source("call_tool")
+    stopped: list[str] = []
+    call.stop = lambda: stopped.append(call.id)
     inbox.cancel(call.id)
 
-    assert call.scope.cancel_called
+    assert stopped == [call.id]
     inbox.put_outcome(call, Error("too late"), "ended")
     assert inbox.take_nowait() is None
 
@@ -422,13 +428,15 @@ async def test_shutdown_keeps_what_waits_of_sources_that_it_closes() -> None:
     trace = Trace()
     inbox = new_inbox(bound=3, trace=trace)
     source = inbox.open_source("subscribe_resource")
+    stopped: list[str] = []
+    source.stop = lambda: stopped.append(source.id)
     await inbox.put(source, Error("1"))
     await inbox.put(source, Error("2"))
     inbox.put_shutdown()
     await inbox.put(source, Error("too late"))
 
     assert trace[1] == Closed(agent="tester", id="id1", reason="cancelled")
-    assert source.scope.cancel_called
+    assert stopped == [source.id]
     assert texts(inbox) == ["1", "2", "shutdown"]
     assert inbox.statistics() == EMPTY
 

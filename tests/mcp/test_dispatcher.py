@@ -34,6 +34,7 @@ class Line:
         self.writable = asyncio.Event()
         self.writable.set()
         self.sent: list[Any] = []
+        self.writes = 0
         self.broken = False
         self.fills_after = math.inf
         """After so many more messages it takes no more."""
@@ -44,9 +45,10 @@ class Line:
         if self.broken:
             raise BrokenPipeError
         assert data.endswith(b"\n")
-        assert data.count(b"\n") == 1
-        self.sent.append(json.loads(data))
-        self.fills_after -= 1
+        self.writes += 1
+        for line in data.splitlines():
+            self.sent.append(json.loads(line))
+            self.fills_after -= 1
         if self.fills_after <= 0:
             self.writable.clear()
 
@@ -91,9 +93,16 @@ class Wire:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             self.line.take(answer(self.line.sent[-1]["id"]))
         return outcome[0]
+
+
+async def blocked() -> None:
+    """All tasks wait, and what they have written has gone out."""
+    await anyio.wait_all_tasks_blocked()
+    await asyncio.sleep(0)
+    await anyio.wait_all_tasks_blocked()
 
 
 @asynccontextmanager
@@ -136,7 +145,7 @@ async def test_answers_in_any_order_go_each_to_its_request() -> None:
         async with anyio.create_task_group() as tasks:
             for number in range(50):
                 tasks.start_soon(ask, number)
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             for request in reversed(it.line.sent):
                 it.line.take(result(request["id"], request["params"]["n"]))
 
@@ -234,7 +243,7 @@ async def test_nan_in_an_answer_is_taken() -> None:
 async def test_half_a_surrogate_pair_in_a_request_is_sent_escaped() -> None:
     async with wire() as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.dispatcher.send_raw_request, "ask", {"text": "\ud83d"})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         tasks.cancel_scope.cancel()
 
     assert it.line.sent[0]["params"] == {"text": "\ud83d"}
@@ -313,7 +322,7 @@ async def test_of_much_noise_little_is_logged(caplog: pytest.LogCaptureFixture) 
 async def test_a_request_that_is_given_up_is_cancelled_on_the_wire() -> None:
     async with wire() as it, anyio.create_task_group() as tasks:
         tasks.start_soon(it.dispatcher.send_raw_request, "ask", None)
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         tasks.cancel_scope.cancel()
 
     asked, cancelled = it.line.sent
@@ -326,7 +335,7 @@ async def test_a_request_that_must_not_be_cancelled_is_not() -> None:
     async with wire() as it, anyio.create_task_group() as tasks:
         options: sdk.CallOptions = {"cancel_on_abandon": False}
         tasks.start_soon(it.dispatcher.send_raw_request, "initialize", None, options)
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         tasks.cancel_scope.cancel()
 
     assert [each["method"] for each in it.line.sent] == ["initialize"]
@@ -337,7 +346,7 @@ async def test_a_request_that_was_never_written_is_not_cancelled_on_the_wire() -
         it.line.writable.clear()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(it.dispatcher.send_raw_request, "ask", None)
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             tasks.cancel_scope.cancel()
         it.line.writable.set()
 
@@ -370,7 +379,7 @@ async def test_late_answers_are_not_counted_as_foreign() -> None:
         async with anyio.create_task_group() as tasks:
             options: sdk.CallOptions = {"request_id": "own"}
             tasks.start_soon(it.dispatcher.send_raw_request, "ask", None, options)
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             tasks.cancel_scope.cancel()
         ids = [each["id"] for each in it.line.sent if each["method"] == "ask"]
         for id in ids:
@@ -403,17 +412,17 @@ async def test_while_the_line_is_full_requests_wait_and_keep_their_order() -> No
         it.line.writable.clear()
         for number in range(5):
             tasks.start_soon(it.dispatcher.send_raw_request, "ask", {"n": number})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert it.line.sent == []
 
         for number in range(5, 10):
             it.line.fills_after = 2
             it.line.writable.set()
             await asyncio.create_task(step(it, tasks, number))
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
         it.line.fills_after = math.inf
         it.line.writable.set()
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
         assert [each["params"]["n"] for each in it.line.sent] == list(range(10))
         tasks.cancel_scope.cancel()
@@ -427,12 +436,12 @@ async def test_a_newcomer_does_not_overtake_those_who_waited_for_the_line() -> N
     async with wire() as it, anyio.create_task_group() as tasks:
         it.line.writable.clear()
         tasks.start_soon(it.dispatcher.send_raw_request, "ask", {"n": 0})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
         it.line.writable.set()  # the one that waits has not had its turn yet
         with anyio.move_on_after(0):
             await it.dispatcher.send_raw_request("ask", {"n": 1})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
         assert [each["params"]["n"] for each in it.line.sent if each["method"] == "ask"][:1] == [0]
         tasks.cancel_scope.cancel()
@@ -443,11 +452,11 @@ async def test_a_waiting_request_that_is_given_up_holds_nobody_up() -> None:
         it.line.writable.clear()
         async with anyio.create_task_group() as given_up:
             given_up.start_soon(it.dispatcher.send_raw_request, "ask", {"n": 0})
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             given_up.cancel_scope.cancel()
         tasks.start_soon(it.dispatcher.send_raw_request, "ask", {"n": 1})
         it.line.writable.set()
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
         assert [each["params"]["n"] for each in it.line.sent] == [1]
         tasks.cancel_scope.cancel()
@@ -469,10 +478,10 @@ async def test_the_end_of_the_line_fails_every_open_request() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             it.line.writable.clear()
             tasks.start_soon(ask)  # waits for the line, so it is not written
-            await anyio.wait_all_tasks_blocked()
+            await blocked()
             it.line.on_end()
             it.line.writable.set()
 
@@ -510,7 +519,7 @@ async def test_a_request_of_the_server_is_answered_under_its_id() -> None:
         it.serve = serve
         for id in (7, "seven"):
             it.line.take({"jsonrpc": "2.0", "id": id, "method": "roots/list", "params": {"a": 1}})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     said = {"method": "roots/list", "params": {"a": 1}}
     assert it.line.sent == [{"jsonrpc": "2.0", "id": id, "result": said} for id in (7, "seven")]
@@ -519,7 +528,7 @@ async def test_a_request_of_the_server_is_answered_under_its_id() -> None:
 async def test_an_error_of_the_session_is_the_answer() -> None:
     async with wire() as it:
         it.line.take({"jsonrpc": "2.0", "id": 7, "method": "unknown"})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert it.line.sent == [
         {"jsonrpc": "2.0", "id": 7, "error": {"code": -32601, "message": "no such method"}}
@@ -534,7 +543,7 @@ async def test_a_fault_in_serving_is_answered_without_its_details(caplog: pytest
 
         it.serve = serve
         it.line.take({"jsonrpc": "2.0", "id": 7, "method": "x"})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert it.line.sent[0]["error"] == {"code": -32603, "message": "Internal error"}
     assert "inner workings" in caplog.text
@@ -553,9 +562,9 @@ async def test_a_request_that_the_server_cancels_is_not_answered() -> None:
 
         it.serve = serve
         it.line.take({"jsonrpc": "2.0", "id": "7", "method": "slow"})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         it.line.take({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "7"}})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert ended == ["slow"]
     assert it.line.sent == []
@@ -573,7 +582,7 @@ async def test_a_request_that_is_cancelled_before_its_task_started_is_not_answer
         it.serve = serve
         it.line.take({"jsonrpc": "2.0", "id": 7, "method": "slow"})
         it.line.take({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert served == []
     assert it.line.sent == []
@@ -593,17 +602,17 @@ async def test_a_server_that_does_not_read_is_answered_when_it_does() -> None:
         it.line.writable.clear()
         for id in range(3):
             it.line.take(ping(id))
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert it.line.sent == []
 
         it.line.fills_after = 2
         it.line.writable.set()
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert [each["id"] for each in it.line.sent] == [0, 1]
 
         it.line.fills_after = math.inf
         it.line.writable.set()
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
     assert it.line.sent == [{"jsonrpc": "2.0", "id": id, "result": {}} for id in range(3)]
 
 
@@ -623,16 +632,16 @@ async def test_of_a_server_that_asks_and_does_not_read_only_so_many_requests_are
         it.line.writable.clear()
         for id in ids:
             it.line.take(ping(id))
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert served == dispatcher.MAX_SERVED
         assert it.line.sent == []
 
         it.line.writable.set()
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert len(it.line.sent) == dispatcher.MAX_SERVED
 
         it.line.take(ping("after"))  # there is room again
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert it.line.sent[-1] == {"jsonrpc": "2.0", "id": "after", "result": {}}
 
     assert [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING] == [
@@ -651,14 +660,14 @@ async def test_a_request_too_many_of_a_server_that_reads_is_refused(monkeypatch:
         it.serve = never
         for id in range(3):
             it.line.take(ping(id))
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         assert [(each["id"], each["error"]["code"]) for each in it.line.sent] == [(2, -32000)]
 
         it.line.take({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         it.serve = pong
         it.line.take(ping(3))
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert it.line.sent[1:] == [{"jsonrpc": "2.0", "id": 3, "result": {}}]
 
@@ -680,7 +689,7 @@ async def test_notifications_reach_the_session_in_order() -> None:
             method = "notifications/x" if number % 2 else "slow"
             it.line.take({"jsonrpc": "2.0", "method": method, "params": {"n": number}})
         it.line.take({"jsonrpc": "2.0", "id": None, "method": "notifications/odd", "params": [1]})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert [params for _, params in it.notified] == [*({"n": number} for number in range(5)), None]
 
@@ -710,7 +719,7 @@ async def test_a_notification_that_makes_the_session_raise_harms_nothing_else(
 ) -> None:
     async with wire() as it:
         it.line.take({"jsonrpc": "2.0", "method": "raise"})
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
         assert await it.answered(lambda id: result(id, "good")) == {"value": "good"}
     assert "a fault of the session" in caplog.text
@@ -740,7 +749,7 @@ async def test_progress_reaches_the_request_that_asked_for_it() -> None:
                 "params": {"progressToken": it.line.sent[0]["id"], "progress": 9},
             }
         )
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
 
     assert seen == [(1, 10, "on"), (2.5, 10, "on")]
 
@@ -759,11 +768,11 @@ async def test_an_id_that_is_in_use_is_refused_and_never_minted() -> None:
     async with wire() as it, anyio.create_task_group() as tasks:
         options: sdk.CallOptions = {"request_id": "1"}
         tasks.start_soon(it.dispatcher.send_raw_request, "ask", None, options)
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         with pytest.raises(ValueError, match="in use"):
             await it.dispatcher.send_raw_request("ask", None, {"request_id": 1})
         tasks.start_soon(it.dispatcher.send_raw_request, "ask", None)
-        await anyio.wait_all_tasks_blocked()
+        await blocked()
         tasks.cancel_scope.cancel()
 
     assert [each["id"] for each in it.line.sent if each["method"] == "ask"] == ["1", 2]

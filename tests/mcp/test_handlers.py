@@ -429,7 +429,7 @@ async def test_a_call_that_is_sent_again_has_no_second_limit(
         # the moment cannot be hit from outside
         backend: Any = it._backend  # pyright: ignore[reportPrivateUsage]
         peer = await backend._connection.ready()
-        peer._dispatcher._write = lambda message: False  # pyright: ignore[reportUnknownLambdaType]
+        peer._dispatcher._write_now = lambda data: False  # pyright: ignore[reportUnknownLambdaType]
         call = await it.call_tool("hold", timeout=1000)
         kill(said(log, "pid")[0])
         await until(lambda: len(said(log, "pid")) == 2)

@@ -11,21 +11,26 @@ there lets others run first, so that an agent which tries again and again, or sw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 
 from toolpost.errors import AgentStopped, HostClosed, UsageError
-from toolpost.host.cancelling import Tasks
+from toolpost.host.cancelling import Tasks, is_cancelled
 from toolpost.host.inbox import Inbox, Source
 from toolpost.host.order import ACTOR
-from toolpost.model import Json, JsonObject
+from toolpost.host.pump import deliver_call
+from toolpost.host.simulation import SimulatedLoop
+from toolpost.model import Json, JsonObject, ToolResult
 from toolpost.secret import get_logger
 from toolpost.trace.events import Call
 from toolpost.trace.log import Trace
+
+R = TypeVar("R")
 
 MAIN = "main"
 """The agent that a program is, which opens a host without configured agents."""
@@ -56,10 +61,13 @@ class AgentContext:
         self._loop = asyncio.get_running_loop()
         self._tasks = tasks
         self._trace = trace
-        self.under_way: dict[_Working, None] = {}
+        self.under_way: dict[_Wait, None] = {}
         """The calls that wait."""
         self.starved: list[tuple[float, float]] = []
         """Each `recv` that timed out: when, by the loop's clock, and its limit, both in seconds."""
+        self.is_simulated = isinstance(self._loop, SimulatedLoop)
+        self.checked = _Checked(self)
+        """Around what an agent asks for and need not wait for."""
         self._stopped = False
         self._why = ""
         self._has_ended = False
@@ -89,6 +97,26 @@ class AgentContext:
         """
         return _Working(self, op, of)
 
+    async def outcome(self, coming: Awaitable[R], op: str, *of: str) -> R:
+        """What comes of what is under way, as if awaited inside `working`. A future needs no scope for it."""
+        if not isinstance(coming, asyncio.Future):
+            async with self.working(op, *of):
+                return await coming
+        future = coming
+        wait = _Wait(op, of, future.cancel)
+        self.under_way[wait] = None
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._stopped and not is_cancelled():
+                raise self.ending() from None
+            raise
+        except Exception:
+            await anyio.lowlevel.cancel_shielded_checkpoint()
+            raise
+        finally:
+            del self.under_way[wait]
+
     def starve(self, limit: float) -> None:
         """Note that `recv` has waited for nothing."""
         self.starved.append((self._loop.time(), limit))
@@ -96,18 +124,27 @@ class AgentContext:
     def record(self, op: str, tooling: str, **detail: Json) -> None:
         """Write down a call that is about to take effect."""
         if self._trace is not None:
-            own = {name: _copy(value) for name, value in detail.items()}  # the backend has the original
-            self._trace.append(Call(agent=self.name, op=op, detail={"tooling": tooling, **own}))
+            for name, value in detail.items():
+                if isinstance(value, (dict, list)):
+                    detail[name] = _copy(value)  # the backend has the original
+            self._trace.append(Call(agent=self.name, op=op, detail={"tooling": tooling, **detail}))
 
     def start(self, func: Callable[..., Coroutine[Any, Any, object]], source: Source, *args: object) -> None:
         """Start the pump of a source. It ends with the source, and with the agent."""
+        scope = anyio.CancelScope()
+        source.stop = scope.cancel
 
         async def pump() -> None:
             ACTOR.set((self.name, source.id))
-            with source.scope:
+            with scope:
                 await func(self.inbox, source, *args)
 
         self._tasks.start_soon(pump)
+
+    def follow(self, source: Source, outcome: asyncio.Future[ToolResult], tooling: str) -> None:
+        """Deliver what comes of a call that is under way, and needs no pump."""
+        source.stop = outcome.cancel
+        outcome.add_done_callback(partial(deliver_call, self.inbox, source, tooling))
 
     # -- for the house ---------------------------------------------------------------------------
 
@@ -139,23 +176,27 @@ class AgentContext:
         return AgentStopped(f"agent {self.name!r} {self._why}")
 
 
-class _Working:
-    """See `AgentContext.working`."""
+class _Wait:
+    """What an agent waits for, and how to end that."""
 
-    __slots__ = ("_context", "_of", "_op", "_scope")
+    __slots__ = ("_of", "_op", "cancel")
 
-    def __init__(self, context: AgentContext, op: str, of: tuple[str, ...]) -> None:
-        self._context = context
+    def __init__(self, op: str, of: tuple[str, ...], cancel: Callable[[], object]) -> None:
         self._op = op
         self._of = of
-        self._scope = anyio.CancelScope()
-
-    def cancel(self) -> None:
-        """End the call."""
-        self._scope.cancel()
+        self.cancel = cancel
 
     def __str__(self) -> str:
         return f"{self._op}({', '.join(map(repr, self._of))})"
+
+
+class _Checked:
+    """See `AgentContext.checked`."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: AgentContext) -> None:
+        self._context = context
 
     async def __aenter__(self) -> None:
         try:
@@ -163,15 +204,34 @@ class _Working:
         except BaseException:
             await anyio.lowlevel.checkpoint()
             raise
-        self._scope.__enter__()
-        self._context.under_way[self] = None
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._context.under_way.pop(self, None)
         if isinstance(error, Exception):
             await anyio.lowlevel.cancel_shielded_checkpoint()
+
+
+class _Working(_Checked):
+    """See `AgentContext.working`."""
+
+    __slots__ = ("_scope", "_wait")
+
+    def __init__(self, context: AgentContext, op: str, of: tuple[str, ...]) -> None:
+        super().__init__(context)
+        self._scope = anyio.CancelScope()
+        self._wait = _Wait(op, of, self._scope.cancel)
+
+    async def __aenter__(self) -> None:
+        await super().__aenter__()
+        self._scope.__enter__()
+        self._context.under_way[self._wait] = None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.under_way.pop(self._wait, None)
+        await super().__aexit__(kind, error, trace)
         self._scope.__exit__(kind, error, trace)
         if self._scope.cancelled_caught:
             raise self._context.ending()
@@ -179,7 +239,9 @@ class _Working:
 
 def _copy(value: Json) -> Json:
     if isinstance(value, dict):
-        return {name: _copy(each) for name, each in cast("JsonObject", value).items()}
-    if isinstance(value, list):
-        return [_copy(each) for each in cast("list[Json]", value)]
-    return value
+        copied = cast("JsonObject", value).copy()
+        for name, each in copied.items():
+            if isinstance(each, (dict, list)):
+                copied[name] = _copy(each)
+        return copied
+    return [_copy(each) if isinstance(each, (dict, list)) else each for each in cast("list[Json]", value)]

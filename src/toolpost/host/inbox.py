@@ -30,17 +30,21 @@ from toolpost.trace.events import Closed, Inbound, Opened, Reason, SourceKind
 from toolpost.trace.log import Trace
 
 
+def _nothing() -> None:
+    """Nothing is done yet."""
+
+
 class Source:
     """One queued call or subscription."""
 
-    __slots__ = ("id", "kind", "open", "scope", "waiting")
+    __slots__ = ("id", "kind", "open", "stop", "waiting")
 
     def __init__(self, id: str, kind: SourceKind) -> None:
         self.id = id
         self.kind: SourceKind = kind
         self.open = True
-        self.scope = anyio.CancelScope()
-        """Everything that is done for this source runs inside it."""
+        self.stop: Callable[[], object] = _nothing
+        """Ends what is done for this source."""
         self.waiting: deque[int] = deque()
         """Where its envelopes stand in the queue."""
 
@@ -230,7 +234,7 @@ class Inbox:
 
     def _cut_off(self, source: Source) -> None:
         self._end(source, "cancelled")
-        source.scope.cancel()
+        source.stop()
 
     def _forget(self, source: Source) -> None:
         if not source.open and not source.waiting:

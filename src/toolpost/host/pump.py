@@ -36,12 +36,34 @@ async def pump_call(inbox: Inbox, source: Source, outcome: Awaitable[ToolResult]
     """Deliver the outcome of a queued call."""
     try:
         result = await outcome
-        if not isinstance(result, ToolResult):  # pyright: ignore[reportUnnecessaryIsInstance]: users' backends
-            raise TypeError(f"its backend answered with {type(result).__name__}, not with a ToolResult")
     except (Exception, asyncio.CancelledError) as error:
-        inbox.put_outcome(source, failure(error, f"tooling {tooling!r}: call_tool"), "failed")
+        _put_failure(inbox, source, tooling, error)
     else:
+        _put_result(inbox, source, tooling, result)
+
+
+def deliver_call(inbox: Inbox, source: Source, tooling: str, outcome: asyncio.Future[ToolResult]) -> None:
+    """Deliver the outcome of a queued call, which is there."""
+    try:
+        result = outcome.result()
+    except (Exception, asyncio.CancelledError) as error:
+        _put_failure(inbox, source, tooling, error)
+    else:
+        _put_result(inbox, source, tooling, result)
+
+
+def _put_result(inbox: Inbox, source: Source, tooling: str, result: ToolResult) -> None:
+    if isinstance(result, ToolResult):  # pyright: ignore[reportUnnecessaryIsInstance]: users' backends
         inbox.put_outcome(source, result, "ended")
+    else:
+        wrong = TypeError(f"its backend answered with {type(result).__name__}, not with a ToolResult")
+        _put_failure(inbox, source, tooling, wrong)
+
+
+def _put_failure(
+    inbox: Inbox, source: Source, tooling: str, error: Exception | asyncio.CancelledError
+) -> None:
+    inbox.put_outcome(source, failure(error, f"tooling {tooling!r}: call_tool"), "failed")
 
 
 async def pump_subscription(

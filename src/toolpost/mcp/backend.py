@@ -6,6 +6,7 @@ sent once more on a fresh connection; any other that is lost is not repeated, si
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatchcase
@@ -57,19 +58,21 @@ class McpBackend:
         return [tool for tool in tools if self._is_included(tool.name)]
 
     def call_tool(self, call: ToolCall) -> Awaitable[ToolResult]:
-        return self._call_tool(call)
+        """Start a call. Where nothing has to be waited for first, it is under way without a task."""
+        self._check_included(call.name)
+        started = asyncio.get_running_loop().time()
+        peer = self._connection.peer
+        if peer is None or not self._subscriptions.all_written:
+            return self._call_tool(call, started)
+        return peer.call_tool(call, since=started, unsent=lambda: self._call_tool(call, started))
 
-    async def _call_tool(self, call: ToolCall) -> ToolResult:
-        what, timeout = f"call_tool {call.name!r}", call.timeout
-        if not self._is_included(call.name):
-            problem = "the config leaves this tool out (include_tools, exclude_tools)"
-            raise Unsupported(about(self._site.name, what, problem))
+    async def _call_tool(self, call: ToolCall, started: float) -> ToolResult:
+        timeout = call.timeout
         if timeout is None:  # the config's limit is one of requests; a dial has its own
             return await self._on_session(lambda peer: peer.call_tool(call))
-        started = anyio.current_time()
         return await self._on_session(
             lambda peer: peer.call_tool(call, since=started),
-            within=lambda: self._connecting_by(started + timeout, what, timeout),
+            within=lambda: self._connecting_by(started + timeout, f"call_tool {call.name!r}", timeout),
         )
 
     async def list_resources(self) -> list[ResourceInfo]:
@@ -120,8 +123,15 @@ class McpBackend:
         if scope.cancelled_caught:
             raise RequestTimeout(about(self._site.name, what, f"no connection within {timeout:g} s"))
 
+    def _check_included(self, tool: str) -> None:
+        if not self._is_included(tool):
+            problem = "the config leaves this tool out (include_tools, exclude_tools)"
+            raise Unsupported(about(self._site.name, f"call_tool {tool!r}", problem))
+
     def _is_included(self, tool: str) -> bool:
         included = self._params.include_tools
+        if included is None and not self._params.exclude_tools:
+            return True
         if included is not None and not any(fnmatchcase(tool, pattern) for pattern in included):
             return False
         return not any(fnmatchcase(tool, pattern) for pattern in self._params.exclude_tools)

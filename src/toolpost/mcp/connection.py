@@ -97,6 +97,14 @@ class Connection:
                 raise HostClosed(f"tooling {self._site.name!r}: the host is closed")
         return link.peer
 
+    @property
+    def peer(self) -> Peer | None:
+        """The live session; None where `ready` would have to wait for it."""
+        link = self._link
+        if link is None or link.peer is None or link.waiting or link.peer.ended.is_set():
+            return None
+        return link.peer
+
     async def aclose(self) -> None:
         """End the connection and its process."""
         self._move("closed")

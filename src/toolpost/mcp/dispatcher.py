@@ -78,6 +78,8 @@ class Pending:
 
     answer: asyncio.Future[JsonObject]
     on_progress: ProgressFnT | None
+    written: bool = False
+    """Whether the server may have seen it."""
 
 
 class WireDispatcher(Dispatcher[TransportContext]):
@@ -425,7 +427,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         self.ended.set()
         for pending in self._pending.values():
             if not pending.answer.done():
-                pending.answer.set_exception(LineClosed(written=True, reason=self._fault))
+                pending.answer.set_exception(LineClosed(written=pending.written, reason=self._fault))
         self._pending.clear()
 
 

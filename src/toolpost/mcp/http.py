@@ -172,6 +172,7 @@ class HttpDispatcher(WireDispatcher):
     async def _send_request(self, message: JsonObject, pending: Pending, opts: CallOptions) -> None:
         if self._is_retiring or self.ended.is_set() or self._tasks is None:
             raise LineClosed(written=False)
+        pending.written = True  # from here on its exchange knows better
         key = coerce_request_id(message["id"])
         exchange = _Exchange(self, message, pending, self._stamped(message, opts))
         task = self._exchanges[key] = asyncio.create_task(exchange.run())

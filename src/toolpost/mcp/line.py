@@ -18,6 +18,10 @@ _HEADER = re.compile(rb"Content-Length: *\d+$", re.IGNORECASE)
 """How a server begins that frames messages as language servers do."""
 
 
+MAX_JOINED_BYTES = 64 * 1024
+"""So much is written at once: a pipe does not hold more."""
+
+
 class Line(Protocol):
     """What carries the bytes."""
 
@@ -49,6 +53,11 @@ class LineDispatcher(WireDispatcher):
         """Held by the request that waits for the line at the head of the queue."""
         self._waiting = 0
         """How many requests are in that queue."""
+        self._joined: list[bytes] = []
+        """What goes out with the next turn of the loop, in one write: each costs as much as a whole call."""
+        self._joined_requests: list[Pending] = []
+        """The requests among that."""
+        self._joined_bytes = 0
 
     def _listen(self) -> None:
         self._line.listen(self._take, self._end)
@@ -65,10 +74,10 @@ class LineDispatcher(WireDispatcher):
             try:
                 async with self._turn:  # nobody overtakes those who wait
                     await self._wait_writable()
-                    return self._write_or_raise(message)
+                    return self._write_request(message, pending)
             finally:
                 self._waiting -= 1
-        return self._write_or_raise(message)
+        return self._write_request(message, pending)
 
     async def _send_notification(self, message: JsonObject, opts: CallOptions) -> None:
         self._write(message)
@@ -91,16 +100,57 @@ class LineDispatcher(WireDispatcher):
         while not self._line.writable.is_set() and not self.ended.is_set():
             await self._line.writable.wait()
 
-    def _write_or_raise(self, message: JsonObject) -> None:
-        if not self._write(message):
+    def _write_request(self, message: JsonObject, pending: Pending) -> None:
+        if self.ended.is_set():
+            raise LineClosed(written=False, reason=self._fault)
+        data = encode(message) + b"\n"
+        if self._joined or len(self._pending) > 1:  # one that is alone is not kept waiting
+            self._joined_requests.append(pending)
+            self._join(data)
+        elif self._write_now(data):
+            pending.written = True
+        else:
             raise LineClosed(written=False, reason=self._fault)
 
-    def _write(self, message: JsonObject) -> bool:
-        """Write a message; False where the line is down."""
+    def _write(self, message: JsonObject) -> None:
+        """Write what has no answer; dropped where the line is down."""
         if self.ended.is_set():
-            return False
+            return
+        data = encode(message) + b"\n"
+        if self._joined:  # nothing overtakes
+            self._join(data)
+        else:
+            self._write_now(data)
+
+    def _join(self, data: bytes) -> None:
+        if not self._joined:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._joined.append(data)
+        self._joined_bytes += len(data)
+        if self._joined_bytes > MAX_JOINED_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._joined:
+            return
+        is_written = self._write_now(b"".join(self._joined))
+        for pending in self._joined_requests:
+            pending.written = is_written
+            if not is_written and not pending.answer.done():
+                pending.answer.set_exception(LineClosed(written=False, reason=self._fault))
+        self._joined.clear()
+        self._joined_requests.clear()
+        self._joined_bytes = 0
+
+    def _write_now(self, data: bytes) -> bool:
+        """Write; False where the line is down."""
         try:
-            self._line.write(encode(message) + b"\n")
+            self._line.write(data)
         except BrokenPipeError:
             return False
         return True
+
+    def _end(self) -> None:
+        if not self.ended.is_set():
+            self._flush()
+        super()._end()

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
-from toolpost.mcp.clock import Clock
+from toolpost.mcp.clock import Limit
 from toolpost.mcp.jsonrpc import NoAnswer
 from toolpost.model import ResourceInfo, Tool
 from toolpost.secret import get_logger
@@ -41,7 +41,7 @@ async def every_item(what: str, fetch: Callable[[str | None], Awaitable[Page[T]]
     items: list[T] = []
     cursor: str | None = None
     seen: set[str] = set()
-    with Clock(limit) as clock:
+    with Limit(limit) as clock:
         for _ in range(MAX_PAGES):
             try:
                 more, following = await fetch(cursor)

@@ -7,7 +7,6 @@ of the loop. It speaks in toolpost's values and errors; the connection that hold
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
@@ -29,7 +28,7 @@ from toolpost.errors import (
 )
 from toolpost.mcp import convert, listed, malformed, results
 from toolpost.mcp.callbacks import callbacks_of, client_info
-from toolpost.mcp.clock import Clock
+from toolpost.mcp.calling import Calling, Unsent
 from toolpost.mcp.dispatcher import LineClosed, WireDispatcher
 from toolpost.mcp.faults import NotSent, about
 from toolpost.mcp.handlers import Handlers
@@ -38,6 +37,7 @@ from toolpost.mcp.jsonrpc import told
 from toolpost.mcp.lenient import Lenient
 from toolpost.mcp.outputs import Outputs
 from toolpost.mcp.pages import Page, T, every_item
+from toolpost.mcp.promise import Promise
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
 from toolpost.tooling.port import Progress, ToolCall
@@ -106,7 +106,7 @@ class Peer:
         """Why the connection ended, as an error quotes it."""
         self._handlers = handlers
         self._watcher: Watcher = lambda _: None
-        self._onlooker: Callable[[Progress], None] = lambda _: None
+        self._onlooker: Callable[[Progress], None] | None = None
         self._outputs = Outputs(name)
         self._learning = anyio.Lock()
         self._server_log = get_logger(f"toolpost.server.{name}")
@@ -190,43 +190,48 @@ class Peer:
 
         return await self._every_item("list_resources", page)
 
-    async def call_tool(self, call: ToolCall, *, since: float | None = None) -> ToolResult:
-        """The tool's result, once it fits the tool's output schema.
+    def call_tool(
+        self, call: ToolCall, *, since: float | None = None, unsent: Unsent | None = None
+    ) -> Awaitable[ToolResult]:
+        """Send a call; gives the tool's result, once it fits the tool's output schema.
 
         Args:
             call: The call.
-            since: When the clock of its limit started, if not with its request.
+            since: When the clock of its limit started, if not now.
+            unsent: What to do in place of raising `NotSent`.
         """
-        what = f"call_tool {call.name!r}"
-        self._require(self.capabilities.tools is not None, what, "tools")
+        self._require(self.capabilities.tools is not None, f"call_tool {call.name!r}", "tools")
+        limit = self._timeout if call.timeout is None else call.timeout
+        calling = Calling(self, call, limit=limit, started=since, unsent=unsent)
+        params: JsonObject = {"name": call.name, "arguments": call.arguments}
+        request: Any = _Ready("tools/call", params)
+        return calling.drive(self.session.send_request(request, _RAW, progress_callback=calling.on_progress))
+
+    async def go_on(self, call: ToolCall, came: JsonObject) -> ToolResult:
+        """The rest of a call whose first answer asks for input."""
 
         async def send(answers: types.InputResponses | None, state: str | None) -> Any:
-            if answers is None and state is None:
-                params: JsonObject = {"name": call.name, "arguments": call.arguments}
-                request, started = _Ready("tools/call", params), since
-            else:
-                given = types.CallToolRequestParams(
-                    name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
-                )
-                request, started = types.CallToolRequest(params=given), None  # each round has its own clock
-            passed = await self._timed(request, _RAW, call.timeout, started, tool=call.name)
-            whole = results.whole(passed)
-            return _INPUT.validate_python(passed, by_name=False) if whole is None else whole
+            params = types.CallToolRequestParams(
+                name=call.name, arguments=call.arguments, input_responses=answers, request_state=state
+            )
+            request = types.CallToolRequest(params=params)  # each round has its own clock
+            return _opened(await self._ask(request, _RAW, call=call))
 
-        with self._errors(what):
-            try:
-                raw = await self._with_input(send)
-            except MCPError as error:
-                if error.code != types.HEADER_MISMATCH:
-                    raise
-                # Refused before it was executed: some arguments belong into headers too, and which ones the
-                # session knows from the list of tools. MCP 2026-07-28, basic/transports/streamable-http.
-                await self.list_tools()
-                raw = await self._with_input(send)
+        with self._errors(f"call_tool {call.name!r}"):
+            raw = await self._with_input(_opened(came), send)
         result = results.tool_result(raw, call)
-        if not result.is_error:
-            await self._check_output(raw, call.name)
-        return result
+        return result if result.is_error else await self.checked(result, raw)
+
+    async def call_anew(self, call: ToolCall) -> ToolResult:
+        """A call that was refused before it was executed: some arguments belong into headers too.
+
+        Which ones the session knows from the list of tools. MCP 2026-07-28, basic/transports/streamable-http.
+        """
+        params = types.CallToolRequestParams(name=call.name, arguments=call.arguments)
+        with self._errors(f"call_tool {call.name!r}"):
+            await self.list_tools()
+            came = await self._ask(types.CallToolRequest(params=params), _RAW, call=call)
+        return await self.go_on(call, came)
 
     async def read_resource(self, uri: str) -> ResourceContent:
         what = f"read_resource {uri!r}"
@@ -234,11 +239,11 @@ class Peer:
 
         async def send(answers: types.InputResponses | None, state: str | None) -> Any:
             params = types.ReadResourceRequestParams(uri=uri, input_responses=answers, request_state=state)
-            return await self._timed(types.ReadResourceRequest(params=params), _READ)
+            return await self._ask(types.ReadResourceRequest(params=params), _READ)
 
         with self._errors(what):
             try:
-                return convert.resource_content(await self._with_input(send), uri)
+                return convert.resource_content(await self._with_input(await send(None, None), send), uri)
             except MCPError as error:
                 if _means_not_found(error):
                     raise ResourceNotFound(
@@ -248,7 +253,7 @@ class Peer:
 
     async def request(self, method: str, params: JsonObject | None) -> Json:
         with self._errors(f"request {method!r}"):
-            passed = await self._timed(_AnyRequest(method=method, params=params), _RAW)
+            passed = await self._ask(_AnyRequest(method=method, params=params), _RAW)
         whole = results.whole(passed)
         return passed if whole is None else whole
 
@@ -256,13 +261,13 @@ class Peer:
         """`resources/subscribe` (eras up to 2025-11-25)."""
         params = types.SubscribeRequestParams(uri=uri)
         with self._errors(f"subscribe_resource {uri!r}"):
-            await self._timed(types.SubscribeRequest(params=params), TypeAdapter(types.EmptyResult))
+            await self._ask(types.SubscribeRequest(params=params), TypeAdapter(types.EmptyResult))
 
     async def unsubscribe(self, uri: str) -> None:
         """`resources/unsubscribe` (eras up to 2025-11-25)."""
         params = types.UnsubscribeRequestParams(uri=uri)
         with self._errors(f"unsubscribe_resource {uri!r}"):
-            await self._timed(types.UnsubscribeRequest(params=params), TypeAdapter(types.EmptyResult))
+            await self._ask(types.UnsubscribeRequest(params=params), TypeAdapter(types.EmptyResult))
 
     def check_can_subscribe(self, uri: str | None) -> None:
         """Raise `Unsupported` unless the server declared that it tells of changes."""
@@ -276,16 +281,26 @@ class Peer:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    async def _check_output(self, result: JsonObject, tool: str) -> None:
-        """Raise `ServerError` where a result does not fit its tool's output schema."""
+    @property
+    def knows_outputs(self) -> bool:
+        """Whether the output schemas are known."""
+        return self._outputs.known
+
+    async def checked(self, result: ToolResult, raw: JsonObject) -> ToolResult:
+        """A result that fits its tool's output schema, which is asked for where it is not known."""
         if not self._outputs.known:
             await self._learn_outputs()
-        if problem := self._outputs.problem(tool, result):
+        self.check_output(raw, result.name)
+        return result
+
+    def check_output(self, raw: JsonObject, tool: str) -> None:
+        """Raise `ServerError` where a result does not fit its tool's output schema."""
+        if problem := self._outputs.problem(tool, raw):
             text = f"the result does not fit the tool's output_schema: {problem}"
             raise ServerError(
                 about(self._name, f"call_tool {tool!r}", text),
                 code=types.INTERNAL_ERROR,
-                data=mask_json(result),
+                data=mask_json(raw),
             )
 
     async def _learn_outputs(self) -> None:
@@ -310,35 +325,32 @@ class Peer:
                 )
                 self._outputs.learn([])
 
-    async def _timed(
-        self,
-        request: Any,
-        result: Any,
-        timeout: float | None = None,
-        started: float | None = None,
-        *,
-        tool: str | None = None,
-    ) -> Any:
-        """Send a request within its limit. Running out of it tells the server, and raises TimeoutError.
+    def _ask(self, request: Any, result: Any, *, call: ToolCall | None = None) -> Awaitable[Any]:
+        """Send a request, for a call perhaps. Running out of its limit tells the server: TimeoutError."""
+        limit = self._timeout if call is None or call.timeout is None else call.timeout
+        promise: Promise[Any] = Promise(limit, onlooker=None if call is None else self.onlooker_of(call))
+        asking = self.session.send_request(request, result, progress_callback=promise.on_progress)
+        return promise.drive(asking)
 
-        Progress restarts the clock. That of a call of `tool` is told to who looks on.
+    def onlooker_of(self, call: ToolCall) -> Callable[[float, float | None, str | None], None] | None:
+        """Who is told of the progress of a call."""
+        onlooker = self._onlooker
+        if onlooker is None:
+            return None
+
+        def tell(progress: float, total: float | None, message: str | None) -> None:
+            said = None if message is None else mask(message)
+            onlooker(Progress(tool=call.name, progress=progress, total=total, message=said))
+
+        return tell
+
+    async def _with_input(self, result: Any, send: Callable[[Any, str | None], Awaitable[Any]]) -> Any:
+        """The outcome of a request that may ask for input before it answers (2026-07-28, multi round-trips).
+
+        Args:
+            result: What came of it the first time.
+            send: Sends it again, with answers and state.
         """
-        limit = self._timeout if timeout is None else timeout
-        if math.isinf(limit) and tool is None:
-            return await self.session.send_request(request, result)
-        with Clock(limit, started) as clock:
-
-            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-                clock.restart()
-                if tool is not None:
-                    said = None if message is None else mask(message)
-                    self._onlooker(Progress(tool=tool, progress=progress, total=total, message=said))
-
-            return await self.session.send_request(request, result, progress_callback=on_progress)
-
-    async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]]) -> Any:
-        """Drive a request that may ask for input before it answers (2026-07-28, multi round-trips)."""
-        result = await send(None, None)
         for round_ in range(INPUT_ROUNDS):
             if not isinstance(result, types.InputRequiredResult):
                 return result
@@ -427,6 +439,12 @@ class _Translated:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and (translated := self._peer.translate(error, self._what)):
             raise translated from None
+
+
+def _opened(passed: JsonObject) -> Any:
+    """What came of a call: its result as it came, or what the server asks for."""
+    whole = results.whole(passed)
+    return _INPUT.validate_python(passed, by_name=False) if whole is None else whole
 
 
 async def _ignore(message: object) -> None:

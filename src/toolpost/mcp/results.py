@@ -45,12 +45,17 @@ def tool_result(result: JsonObject, call: ToolCall) -> ToolResult:
 
     What stands for a block and is none is given as a text block, and a warning says so.
     """
-    content = [_block(each, call.name) for each in _blocks(result.get("content"))]
-    texts = (block.get("text") for block in content if block.get("type") == "text")
+    content: list[JsonObject] = []
+    texts: list[str] = []
+    for each in _blocks(result.get("content")):
+        block = cast("JsonObject", each) if isinstance(each, dict) else _as_block(each, call.name)
+        content.append(block)
+        if block.get("type") == "text" and isinstance(text := block.get("text"), str):
+            texts.append(text)
     return ToolResult(
         name=call.name,
         arguments=call.text,
-        value="\n".join(text for text in texts if isinstance(text, str)),
+        value="\n".join(texts),
         content=content,
         structured_content=result.get("structuredContent"),
         is_error=result.get("isError") not in (None, False, "false"),
@@ -63,9 +68,7 @@ def _blocks(content: Json) -> list[Json]:
     return cast("list[Json]", content) if isinstance(content, list) else [content]
 
 
-def _block(block: Json, tool: str) -> JsonObject:
-    if isinstance(block, dict):
-        return cast("JsonObject", block)
+def _as_block(block: Json, tool: str) -> JsonObject:
     kind = type(block).__name__
     _log.warning("tool %r answered with content that is no block (a %s); it is given as text", tool, kind)
     text = block if isinstance(block, str) else msgspec.json.encode(block).decode()

@@ -187,13 +187,18 @@ class Subscriptions:
         for watch in self._watches.values():
             watch.touch()
 
+    @property
+    def all_written(self) -> bool:
+        """Whether the server has been asked for every watch, and nobody waits for that any more."""
+        return not self._unwritten and not self._behind
+
     async def wait_written(self) -> None:
         """Wait until the server has been asked for every watch that was opened before.
 
         What an agent calls after it has subscribed must not overtake the subscription. Those who wait here
         go on in the order in which they came.
         """
-        if not self._unwritten and not self._behind:
+        if self.all_written:
             return
         self._behind += 1
         try:

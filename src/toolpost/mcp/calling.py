@@ -1,0 +1,59 @@
+"""A tool call under way: what its answer, or the lack of one, means. Brings the SDK's error with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import HEADER_MISMATCH
+
+from toolpost.mcp import results
+from toolpost.mcp.faults import NotSent
+from toolpost.mcp.promise import Promise
+from toolpost.model import JsonObject, ToolResult
+from toolpost.tooling.port import ToolCall
+
+if TYPE_CHECKING:
+    from toolpost.mcp.peer import Peer
+
+Unsent = Callable[[], Coroutine[Any, Any, ToolResult]]
+"""Makes a call on another connection, since it has not been written on this one."""
+
+
+class Calling(Promise[ToolResult]):
+    """The outcome of a call. Most take one request; the peer sees to those that take more."""
+
+    def __init__(
+        self, peer: Peer, call: ToolCall, *, limit: float, started: float | None, unsent: Unsent | None
+    ) -> None:
+        super().__init__(limit, started=started, onlooker=peer.onlooker_of(call))
+        self._peer = peer
+        self._call = call
+        self._unsent = unsent
+
+    def finish(self, came: JsonObject) -> None:
+        peer, call = self._peer, self._call
+        whole = results.whole(came)
+        if whole is None:  # the server asks for input first
+            self.hand_over(peer.go_on(call, came))
+            return
+        result = results.tool_result(whole, call)
+        if result.is_error:
+            self.set_result(result)
+        elif not peer.knows_outputs:
+            self.hand_over(peer.checked(result, whole))
+        else:
+            peer.check_output(whole, call.name)
+            self.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        peer, call = self._peer, self._call
+        if isinstance(error, MCPError) and error.code == HEADER_MISMATCH:
+            self.hand_over(peer.call_anew(call))
+            return
+        told = peer.translate(error, f"call_tool {call.name!r}") or error
+        if isinstance(told, NotSent) and self._unsent is not None:
+            self.hand_over(self._unsent())
+        else:
+            self.set_exception(told)

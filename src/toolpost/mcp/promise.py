@@ -1,0 +1,116 @@
+"""A request that is under way without a task of its own. Needs no SDK."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Self, TypeVar
+
+from toolpost.mcp.clock import Clock
+
+T = TypeVar("T")
+
+
+class Promise(asyncio.Future[T]):
+    """The outcome of a request. Cancelling it gives the request up; running out of its limit does too.
+
+    What asks is a coroutine, whose first part, up to the written request, is done by `drive`. The rest runs
+    in callbacks, as each thing that it waits for comes: so it may wait for nothing but asyncio's futures,
+    and must not ask which task it is in. A task for each request would cost more than the rest of it.
+    """
+
+    def __init__(
+        self,
+        limit: float,
+        *,
+        started: float | None = None,
+        onlooker: Callable[[float, float | None, str | None], None] | None = None,
+    ) -> None:
+        """`started`: when the clock of the limit started, if not now. The onlooker is told of progress."""
+        super().__init__(loop=asyncio.get_running_loop())
+        self._onlooker = onlooker
+        self.clock = Clock(limit, self._expire, started)
+        self._asking: Coroutine[Any, Any, Any]
+        self._waits_for: asyncio.Future[Any] | None = None
+        self._is_expired = False
+
+    def drive(self, asking: Coroutine[Any, Any, Any]) -> Self:
+        """Start, and go on until there is something to wait for."""
+        self._asking = asking
+        self.clock.start()
+        self._go_on()
+        return self
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Give it up."""
+        waits_for, self._waits_for = self._waits_for, None
+        if waits_for is not None:
+            waits_for.cancel()  # first, so that the server is told before anybody goes on
+        return super().cancel(msg)
+
+    async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Something came, if not the answer."""
+        self.clock.restart()
+        if self._onlooker is not None:
+            self._onlooker(progress, total, message)
+
+    def finish(self, came: Any) -> None:
+        """The request has its answer, and this its outcome; where it takes more, see `hand_over`."""
+        self.set_result(came)
+
+    def fail(self, error: BaseException) -> None:
+        """The request has failed."""
+        self.set_exception(error)
+
+    def hand_over(self, rest: Coroutine[Any, Any, T]) -> None:
+        """It takes more than one request: a task does the rest."""
+        task = self.get_loop().create_task(rest)
+        self._waits_for = task
+        task.add_done_callback(self._take_over)
+
+    def _go_on(self, _: object = None) -> None:
+        try:
+            waits_for = self._asking.send(None)
+        except StopIteration as end:
+            self._settle(end.value, None)
+        except (Exception, asyncio.CancelledError) as error:
+            self._settle(None, error)
+        else:
+            waits_for._asyncio_future_blocking = False  # as a task does, for its `await` to be a sound one
+            waits_for.add_done_callback(self._go_on)
+            self._waits_for = waits_for
+
+    def _settle(self, came: Any, error: BaseException | None) -> None:
+        self._waits_for = None
+        self.clock.stop()
+        if self.done():
+            return
+        try:
+            if error is None:
+                self.finish(came)
+            elif not isinstance(error, asyncio.CancelledError):
+                self.fail(error)
+            elif self._is_expired:
+                self.fail(TimeoutError(self.clock.describe()))
+            else:
+                super().cancel()
+        except Exception as problem:
+            self.set_exception(problem)
+
+    def _expire(self) -> None:
+        if self._waits_for is not None:
+            self._is_expired = True
+            self._waits_for.cancel()
+
+    def _take_over(self, task: asyncio.Task[T]) -> None:
+        self._waits_for = None
+        if task.cancelled():
+            super().cancel()
+            return
+        error = task.exception()
+        if self.done():
+            return
+        if error is None:
+            self.set_result(task.result())
+        else:
+            self.set_exception(error)
