@@ -51,7 +51,7 @@ class Shutdown(msgspec.Struct, frozen=True):
 Event: TypeAlias = ToolResult | Error | ResourceListUpdated | ResourceUpdated | Shutdown
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class Envelope(msgspec.Struct, frozen=True, gc=False):
     """One item of an inbox."""
 
     id: str

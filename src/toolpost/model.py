@@ -18,7 +18,7 @@ JsonObject: TypeAlias = dict[str, Json]
 Encoding: TypeAlias = Literal["text", "base64"]
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A tool as the server lists it."""
 
     name: str
@@ -33,7 +33,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """The server's hints (read-only, destructive, …): claims, not guarantees."""
 
 
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a tool answered. As an event of the inbox its kind is `tool-result`."""
 
     kind: ClassVar[Literal["tool-result"]] = "tool-result"

@@ -393,6 +393,11 @@ def _without(data: bytes, spans: list[tuple[int, int]]) -> bytes:
     return b"".join([*pieces, data[last:]])
 
 
+def has_secrets() -> bool:
+    """Whether there is anything to be masked."""
+    return bool(_arena.forms)
+
+
 def mask_json(value: Any) -> Any:
     """A JSON value with every secret in it masked, in keys too; the same object where nothing was found.
 

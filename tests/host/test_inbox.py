@@ -35,8 +35,7 @@ def answered(inbox: Inbox, text: str) -> Source:
 async def putting(inbox: Inbox, source: Source, text: str) -> asyncio.Task[None]:
     """A put that has gone as far as it can."""
 
-    scope = anyio.CancelScope()
-    source.stop = scope.cancel
+    source.work = scope = anyio.CancelScope()
 
     async def put() -> None:
         with scope:
@@ -223,11 +222,10 @@ async def test_cancelling_twice_is_cancelling_once() -> None:
 async def test_cancelling_cancels_the_work_for_the_source() -> None:
     inbox = new_inbox()
     call = inbox.open_source("call_tool")
-    stopped: list[str] = []
-    call.stop = lambda: stopped.append(call.id)
+    call.work = scope = anyio.CancelScope()
     inbox.cancel(call.id)
 
-    assert stopped == [call.id]
+    assert scope.cancel_called
     inbox.put_outcome(call, Error("too late"), "ended")
     assert inbox.take_nowait() is None
 
@@ -428,15 +426,14 @@ async def test_shutdown_keeps_what_waits_of_sources_that_it_closes() -> None:
     trace = Trace()
     inbox = new_inbox(bound=3, trace=trace)
     source = inbox.open_source("subscribe_resource")
-    stopped: list[str] = []
-    source.stop = lambda: stopped.append(source.id)
+    source.work = scope = anyio.CancelScope()
     await inbox.put(source, Error("1"))
     await inbox.put(source, Error("2"))
     inbox.put_shutdown()
     await inbox.put(source, Error("too late"))
 
     assert trace[1] == Closed(agent="tester", id="id1", reason="cancelled")
-    assert stopped == [source.id]
+    assert scope.cancel_called
     assert texts(inbox) == ["1", "2", "shutdown"]
     assert inbox.statistics() == EMPTY
 

@@ -21,7 +21,7 @@ import anyio.lowlevel
 
 from toolpost.errors import AgentStopped, HostClosed, UsageError
 from toolpost.host.cancelling import Tasks, is_cancelled
-from toolpost.host.inbox import Inbox, Source
+from toolpost.host.inbox import Inbox, Source, Work
 from toolpost.host.order import ACTOR
 from toolpost.host.pump import deliver_call
 from toolpost.host.simulation import SimulatedLoop
@@ -66,8 +66,6 @@ class AgentContext:
         self.starved: list[tuple[float, float]] = []
         """Each `recv` that timed out: when, by the loop's clock, and its limit, both in seconds."""
         self.is_simulated = isinstance(self._loop, SimulatedLoop)
-        self.checked = _Checked(self)
-        """Around what an agent asks for and need not wait for."""
         self._stopped = False
         self._why = ""
         self._has_ended = False
@@ -88,6 +86,13 @@ class AgentContext:
         if self._stopped:
             raise self.ending()
 
+    async def failed(self, error: BaseException) -> None:
+        """After what has not waited, and raised: others run first."""
+        if self._stopped:
+            await anyio.lowlevel.checkpoint()
+        elif isinstance(error, Exception):
+            await anyio.lowlevel.cancel_shielded_checkpoint()
+
     def working(self, op: str, *of: str) -> _Working:
         """Around everything that waits on behalf of the agent: a stop ends it.
 
@@ -103,7 +108,7 @@ class AgentContext:
             async with self.working(op, *of):
                 return await coming
         future = coming
-        wait = _Wait(op, of, future.cancel)
+        wait = _Wait(op, of, future)
         self.under_way[wait] = None
         try:
             return await future
@@ -111,8 +116,8 @@ class AgentContext:
             if self._stopped and not is_cancelled():
                 raise self.ending() from None
             raise
-        except Exception:
-            await anyio.lowlevel.cancel_shielded_checkpoint()
+        except Exception as error:
+            await self.failed(error)
             raise
         finally:
             del self.under_way[wait]
@@ -131,8 +136,7 @@ class AgentContext:
 
     def start(self, func: Callable[..., Coroutine[Any, Any, object]], source: Source, *args: object) -> None:
         """Start the pump of a source. It ends with the source, and with the agent."""
-        scope = anyio.CancelScope()
-        source.stop = scope.cancel
+        source.work = scope = anyio.CancelScope()
 
         async def pump() -> None:
             ACTOR.set((self.name, source.id))
@@ -143,7 +147,7 @@ class AgentContext:
 
     def follow(self, source: Source, outcome: asyncio.Future[ToolResult], tooling: str) -> None:
         """Deliver what comes of a call that is under way, and needs no pump."""
-        source.stop = outcome.cancel
+        source.work = outcome
         outcome.add_done_callback(partial(deliver_call, self.inbox, source, tooling))
 
     # -- for the house ---------------------------------------------------------------------------
@@ -160,7 +164,7 @@ class AgentContext:
         self._why = why
         self.inbox.put_shutdown()
         for each in tuple(self.under_way):
-            each.cancel()
+            each.work.cancel()
 
     def end(self) -> None:
         """The agent has ended: as `stop`, for what it has left running."""
@@ -177,53 +181,35 @@ class AgentContext:
 
 
 class _Wait:
-    """What an agent waits for, and how to end that."""
+    """What an agent waits for."""
 
-    __slots__ = ("_of", "_op", "cancel")
+    __slots__ = ("_of", "_op", "work")
 
-    def __init__(self, op: str, of: tuple[str, ...], cancel: Callable[[], object]) -> None:
+    def __init__(self, op: str, of: tuple[str, ...], work: Work) -> None:
         self._op = op
         self._of = of
-        self.cancel = cancel
+        self.work = work
 
     def __str__(self) -> str:
         return f"{self._op}({', '.join(map(repr, self._of))})"
 
 
-class _Checked:
-    """See `AgentContext.checked`."""
+class _Working:
+    """See `AgentContext.working`."""
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_scope", "_wait")
 
-    def __init__(self, context: AgentContext) -> None:
+    def __init__(self, context: AgentContext, op: str, of: tuple[str, ...]) -> None:
         self._context = context
+        self._scope = anyio.CancelScope()
+        self._wait = _Wait(op, of, self._scope)
 
     async def __aenter__(self) -> None:
         try:
             self._context.check()
-        except BaseException:
-            await anyio.lowlevel.checkpoint()
+        except BaseException as error:
+            await self._context.failed(error)
             raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception):
-            await anyio.lowlevel.cancel_shielded_checkpoint()
-
-
-class _Working(_Checked):
-    """See `AgentContext.working`."""
-
-    __slots__ = ("_scope", "_wait")
-
-    def __init__(self, context: AgentContext, op: str, of: tuple[str, ...]) -> None:
-        super().__init__(context)
-        self._scope = anyio.CancelScope()
-        self._wait = _Wait(op, of, self._scope.cancel)
-
-    async def __aenter__(self) -> None:
-        await super().__aenter__()
         self._scope.__enter__()
         self._context.under_way[self._wait] = None
 
@@ -231,7 +217,8 @@ class _Working(_Checked):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._context.under_way.pop(self._wait, None)
-        await super().__aexit__(kind, error, trace)
+        if isinstance(error, Exception):
+            await anyio.lowlevel.cancel_shielded_checkpoint()
         self._scope.__exit__(kind, error, trace)
         if self._scope.cancelled_caught:
             raise self._context.ending()

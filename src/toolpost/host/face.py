@@ -67,12 +67,16 @@ class Host:
             HostClosed: `Shutdown` has been taken; nothing follows it.
         """
         limit = self._context.recv_timeout if timeout is None else timeout
-        async with self._context.checked:
+        try:
+            self._context.check()
             if not is_seconds(limit):
                 raise UsageError(f"timeout must be a number of seconds, 0 or more, not {timeout!r}")
             # In a simulated run others may come first, whatever waits.
             if not self._context.is_simulated and (waits := self._context.inbox.take_nowait()) is not None:
                 return waits
+        except BaseException as error:
+            await self._context.failed(error)
+            raise
         async with self._context.working("recv"):
             with anyio.move_on_after(None if limit == math.inf else limit):
                 return await self._context.inbox.take()

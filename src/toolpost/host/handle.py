@@ -65,17 +65,22 @@ class Tooling:
             UsageError: The arguments are no JSON object. Nothing is queued.
             TooManyOpenCalls: `open_calls_bound` calls are queued already.
         """
-        async with self._context.checked:
-            call = tool_call(name, arguments, timeout, agent=self._context.name)
-            self._context.inbox.check_can_open("call_tool")
+        context = self._context
+        try:
+            context.check()
+            call = tool_call(name, arguments, timeout, agent=context.name)
+            context.inbox.check_can_open("call_tool")
             self._record("call_tool", name=name, arguments=call.arguments)
-            source = self._context.inbox.open_source("call_tool")
+            source = context.inbox.open_source("call_tool")
             outcome = started(self._backend, call)
-            if isinstance(outcome, asyncio.Future):
-                self._context.follow(source, outcome, self._name)
-                return source.id
-            self._context.start(pump_call, source, outcome, self._name)
-        async with self._context.working("call_tool", self._name, name):
+        except BaseException as error:
+            await context.failed(error)
+            raise
+        if isinstance(outcome, asyncio.Future):
+            context.follow(source, outcome, self._name)
+            return source.id
+        context.start(pump_call, source, outcome, self._name)
+        async with context.working("call_tool", self._name, name):
             return await self._opened(source)
 
     async def call_tool_blocking(
@@ -97,11 +102,16 @@ class Tooling:
             ConnectionLost: The connection died meanwhile; whether the call took effect is unknown.
             RequestTimeout: The server took too long.
         """
-        async with self._context.checked:
-            call = tool_call(name, arguments, timeout, agent=self._context.name)
+        context = self._context
+        try:
+            context.check()
+            call = tool_call(name, arguments, timeout, agent=context.name)
             self._record("call_tool_blocking", name=name, arguments=call.arguments)
             outcome = self._backend.call_tool(call)
-        return await self._context.outcome(outcome, "call_tool_blocking", self._name, name)
+        except BaseException as error:
+            await context.failed(error)
+            raise
+        return await context.outcome(outcome, "call_tool_blocking", self._name, name)
 
     def is_open(self, uuid: str) -> bool:
         """Whether a queued call or a subscription of this agent has not come to its end.

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -30,27 +31,28 @@ from toolpost.trace.events import Closed, Inbound, Opened, Reason, SourceKind
 from toolpost.trace.log import Trace
 
 
-def _nothing() -> None:
-    """Nothing is done yet."""
+class Work(Protocol):
+    """What is done for a source: a scope, or a future."""
+
+    def cancel(self) -> object:
+        """End it."""
+        ...
 
 
 class Source:
     """One queued call or subscription."""
 
-    __slots__ = ("id", "kind", "open", "stop", "waiting")
+    __slots__ = ("id", "is_call", "kind", "open", "waiting", "work")
 
     def __init__(self, id: str, kind: SourceKind) -> None:
         self.id = id
         self.kind: SourceKind = kind
         self.open = True
-        self.stop: Callable[[], object] = _nothing
-        """Ends what is done for this source."""
+        self.is_call = kind == "call_tool"
+        self.work: Work | None = None
+        """What is done for this source; it ends with it."""
         self.waiting: deque[int] = deque()
         """Where its envelopes stand in the queue."""
-
-    @property
-    def is_call(self) -> bool:
-        return self.kind == "call_tool"
 
 
 class Inbox:
@@ -192,9 +194,8 @@ class Inbox:
                 self._wake_reader()
         envelope = Envelope("" if source is None else source.id, event)
         if self._trace is not None:
-            self._trace.append(
-                Inbound(agent=self._agent, id=envelope.id, event=event.kind, payload=payload(event))
-            )
+            told = Inbound(agent=self._agent, id=envelope.id, event=event.kind, payload=payload(event))
+            self._trace.append(told)
         return envelope
 
     def put_back(self, envelope: Envelope) -> None:
@@ -234,7 +235,8 @@ class Inbox:
 
     def _cut_off(self, source: Source) -> None:
         self._end(source, "cancelled")
-        source.stop()
+        if source.work is not None:
+            source.work.cancel()
 
     def _forget(self, source: Source) -> None:
         if not source.open and not source.waiting:

@@ -41,6 +41,7 @@ class McpBackend:
             raise UsageError(f"handlers for tooling {site.name!r} must be toolpost.Handlers, not {given}")
         self._params = params
         self._site = site
+        self._unsent = self._call_tool  # bound once, not with each call
         self._connection = Connection(params, site, self._on_peer)
         self._subscriptions = Subscriptions(
             site.name,
@@ -64,7 +65,7 @@ class McpBackend:
         peer = self._connection.peer
         if peer is None or not self._subscriptions.all_written:
             return self._call_tool(call, started)
-        return peer.call_tool(call, since=started, unsent=lambda: self._call_tool(call, started))
+        return peer.call_tool(call, since=started, unsent=self._unsent)
 
     async def _call_tool(self, call: ToolCall, started: float) -> ToolResult:
         timeout = call.timeout

@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import HEADER_MISMATCH
 
 from toolpost.mcp import results
+from toolpost.mcp.clock import Clock
 from toolpost.mcp.faults import NotSent
 from toolpost.mcp.promise import Promise
 from toolpost.model import JsonObject, ToolResult
@@ -17,17 +18,17 @@ from toolpost.tooling.port import ToolCall
 if TYPE_CHECKING:
     from toolpost.mcp.peer import Peer
 
-Unsent = Callable[[], Coroutine[Any, Any, ToolResult]]
-"""Makes a call on another connection, since it has not been written on this one."""
+Unsent = Callable[[ToolCall, float], Coroutine[Any, Any, ToolResult]]
+"""Makes a call on another connection, since it has not been written on this one; told when it was begun."""
 
 
 class Calling(Promise[ToolResult]):
     """The outcome of a call. Most take one request; the peer sees to those that take more."""
 
-    def __init__(
-        self, peer: Peer, call: ToolCall, *, limit: float, started: float | None, unsent: Unsent | None
-    ) -> None:
-        super().__init__(limit, started=started, onlooker=peer.onlooker_of(call))
+    __slots__ = ("_call", "_peer", "_unsent")
+
+    def __init__(self, peer: Peer, call: ToolCall, clock: Clock, unsent: Unsent | None) -> None:
+        super().__init__(peer.limits, clock, peer.onlooker_of(call))
         self._peer = peer
         self._call = call
         self._unsent = unsent
@@ -54,6 +55,6 @@ class Calling(Promise[ToolResult]):
             return
         told = peer.translate(error, f"call_tool {call.name!r}") or error
         if isinstance(told, NotSent) and self._unsent is not None:
-            self.hand_over(self._unsent())
+            self.hand_over(self._unsent(call, self.clock.started))
         else:
             self.set_exception(told)

@@ -4,59 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 EXTENDS = 10
 """Progress restarts a request's clock, up to this many times its length in all."""
 
 
 class Clock:
-    """The limit of one request: calls `expire` when it has run out, once.
+    """How much of a limit has passed, by the loop's clock. In seconds, as everything here."""
 
-    A timer, since a scope of anyio's costs several times as much. A restart is only a number.
-    """
+    __slots__ = ("_restarted", "deadline", "limit", "started")
 
-    __slots__ = ("_deadline", "_expire", "_limit", "_loop", "_restarted", "_started", "_timer")
-
-    def __init__(self, limit: float, expire: Callable[[], object], started: float | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._limit = limit
-        self._expire = expire
-        self._started = self._loop.time() if started is None else started
-        self._deadline = self._started + limit
+    def __init__(self, limit: float, started: float | None = None) -> None:
+        self.limit = limit
+        self.started = asyncio.get_running_loop().time() if started is None else started
+        self.deadline = self.started + limit
         self._restarted = False
-        self._timer: asyncio.Handle | None = None
-
-    def start(self) -> None:
-        """From here on it may expire; its time has counted since it was made."""
-        if self._deadline < math.inf:
-            self._timer = self._loop.call_at(self._deadline, self._run_out)
-
-    def stop(self) -> None:
-        """From here on it does not expire."""
-        if self._timer is not None:
-            self._timer.cancel()
 
     def restart(self) -> None:
         """Something came, if not the answer."""
         self._restarted = True
-        last = self._started + EXTENDS * self._limit
-        self._deadline = min(self._loop.time() + self._limit, last)
+        last = self.started + EXTENDS * self.limit
+        self.deadline = min(asyncio.get_running_loop().time() + self.limit, last)
 
     def describe(self) -> str:
-        """What is to be said once it has expired."""
+        """What is to be said once it has run out."""
         if not self._restarted:
-            return f"no answer within {self._limit:g} s"
-        passed = self._loop.time() - self._started
-        return f"no answer within {passed:.1f} s, in which progress restarted the limit of {self._limit:g} s"
-
-    def _run_out(self) -> None:
-        if self._loop.time() < self._deadline:  # it was restarted
-            self._timer = self._loop.call_at(self._deadline, self._run_out)
-        else:  # a turn later: what has come by then counts, however long the loop stood still
-            self._timer = self._loop.call_soon(self._expire)
+            return f"no answer within {self.limit:g} s"
+        passed = asyncio.get_running_loop().time() - self.started
+        return f"no answer within {passed:.1f} s, in which progress restarted the limit of {self.limit:g} s"
 
 
 class Limit:
@@ -66,7 +43,9 @@ class Limit:
     """
 
     def __init__(self, limit: float) -> None:
-        self._clock = Clock(limit, self._expire)
+        self._clock = Clock(limit)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
         self._expired = False
 
     def restart(self) -> None:
@@ -78,8 +57,15 @@ class Limit:
         assert task is not None
         self._task: asyncio.Task[Any] = task
         self._cancelling = task.cancelling()
-        self._clock.start()
+        if self._clock.deadline < math.inf:
+            self._timer = self._loop.call_at(self._clock.deadline, self._run_out)
         return self
+
+    def _run_out(self) -> None:
+        if self._loop.time() < self._clock.deadline:  # it was restarted
+            self._timer = self._loop.call_at(self._clock.deadline, self._run_out)
+        else:  # a turn later: a task that has its answer leaves before, however long the loop stood still
+            self._timer = self._loop.call_soon(self._expire)
 
     def _expire(self) -> None:
         self._expired = True
@@ -88,8 +74,110 @@ class Limit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._clock.stop()
+        if self._timer is not None:
+            self._timer.cancel()
         # Whoever else cancelled the task at the same time is heard: it is their cancellation then.
         is_ours = self._expired and self._task.uncancel() <= self._cancelling
         if is_ours and isinstance(error, asyncio.CancelledError):
             raise TimeoutError(self._clock.describe()) from None
+
+
+class Timed(Protocol):
+    """What a limit is kept for; see `Limits`."""
+
+    clock: Clock
+
+    def expire(self) -> None:
+        """Its time is up."""
+        ...
+
+
+class Limits:
+    """Expires what takes too long. One timer for all that have the same limit: they are due as they came.
+
+    A timer for each would cost more than what it is there for; hardly any ever fires.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[float, _Queue] = {}
+
+    def start(self, timed: Timed) -> None:
+        """Expire it when its clock has run out."""
+        limit = timed.clock.limit
+        if limit == math.inf:
+            return
+        queue = self._queues.get(limit)
+        if queue is None:
+            queue = self._queues[limit] = _Queue()
+        queue.add(timed)
+
+    def stop(self, timed: Timed) -> None:
+        """It need not be expired any more."""
+        queue = self._queues.get(timed.clock.limit)
+        if queue is not None:
+            queue.remove(timed)
+
+    def restart(self, timed: Timed) -> None:
+        """Its clock was started once more."""
+        queue = self._queues.get(timed.clock.limit)
+        if queue is not None and timed in queue:
+            queue.remove(timed)
+            queue.add(timed)
+
+    def close(self) -> None:
+        """Expire nothing any more."""
+        for queue in self._queues.values():
+            queue.close()
+        self._queues.clear()
+
+
+class _Queue:
+    """What has the same limit, the first that is due in front."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Timed, None] = {}
+        self._last = -math.inf
+        """The deadline of the one at the end."""
+        self._timer: asyncio.Handle | None = None
+        """Set for the first, or for one that was the first: then it comes too early, and is set anew."""
+        self._alone: dict[Timed, asyncio.Handle] = {}
+        """What is due before others that came earlier: it was begun before, or has had enough restarts."""
+
+    def __contains__(self, timed: Timed) -> bool:
+        return timed in self._waiting or timed in self._alone
+
+    def add(self, timed: Timed) -> None:
+        deadline = timed.clock.deadline
+        if deadline < self._last:
+            self._alone[timed] = self._loop.call_at(deadline, self._expire_soon, timed)
+            return
+        self._waiting[timed] = None
+        self._last = deadline
+        if self._timer is None:
+            self._timer = self._loop.call_at(deadline, self._run_out)
+
+    def remove(self, timed: Timed) -> None:
+        if self._waiting.pop(timed, self) is self and (timer := self._alone.pop(timed, None)) is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        for timer in (*self._alone.values(), *((self._timer,) if self._timer is not None else ())):
+            timer.cancel()
+
+    def _run_out(self) -> None:
+        now = self._loop.time()
+        due: list[Timed] = []
+        self._timer = None
+        for timed in self._waiting:
+            if timed.clock.deadline > now:
+                self._timer = self._loop.call_at(timed.clock.deadline, self._run_out)
+                break
+            due.append(timed)
+        for timed in due:
+            del self._waiting[timed]
+            self._expire_soon(timed)
+
+    def _expire_soon(self, timed: Timed) -> None:
+        # a turn later: what has come by then counts, however long the loop stood still
+        self._alone[timed] = self._loop.call_soon(timed.expire)

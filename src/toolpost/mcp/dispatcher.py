@@ -42,6 +42,7 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST
 from pydantic import ValidationError
 
 from toolpost.mcp.jsonrpc import NoAnswer, as_error, decode, is_number
+from toolpost.mcp.promise import Answer
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger, mask
 
@@ -76,7 +77,7 @@ class LineClosed(MCPError):
 class Pending:
     """A request that waits for its answer."""
 
-    answer: asyncio.Future[JsonObject]
+    answer: Answer[JsonObject]
     on_progress: ProgressFnT | None
     written: bool = False
     """Whether the server may have seen it."""
@@ -186,23 +187,23 @@ class WireDispatcher(Dispatcher[TransportContext]):
         """
         opts = opts or {}
         wire_id, key = self._id(opts.get("request_id"))
-        on_progress = opts.get("on_progress")
-        sent: JsonObject = dict(params) if params else {}
-        if on_progress is not None:
-            sent["_meta"] = {**sent.get("_meta", {}), "progressToken": wire_id}
-        message: JsonObject = {"jsonrpc": "2.0", "id": wire_id, "method": method}
-        if sent:
-            message["params"] = sent
-        pending = Pending(asyncio.get_running_loop().create_future(), on_progress)
+        pending = Pending(Answer(), opts.get("on_progress"))
         self._pending[key] = pending
+        is_sent = False
         try:
-            await self._send_request(message, pending, opts)
+            await self._send_request(_request(wire_id, method, params, pending), pending, opts)
+            is_sent = True
             timeout = opts.get("timeout")
             if timeout is None:
-                return await self._wait_answer(pending, wire_id, key, opts)
+                return await pending.answer
             with anyio.move_on_after(timeout):
-                return await self._wait_answer(pending, wire_id, key, opts)
+                return await pending.answer
+            self._abandon(wire_id, key, opts)
             raise MCPError(REQUEST_TIMEOUT, f"{method} was not answered within {timeout:g} s")
+        except asyncio.CancelledError:  # by the caller or by the clock
+            if is_sent:
+                self._abandon(wire_id, key, opts)
+            raise
         finally:
             self._pending.pop(key, None)
             if pending.answer.done() and not pending.answer.cancelled():
@@ -230,17 +231,11 @@ class WireDispatcher(Dispatcher[TransportContext]):
             self._next_id += 1
         return self._next_id, self._next_id
 
-    async def _wait_answer(
-        self, pending: Pending, wire_id: RequestId, key: RequestId, opts: CallOptions
-    ) -> JsonObject:
-        try:
-            return await pending.answer
-        except asyncio.CancelledError:
-            self._abandoned[key] = None
-            if len(self._abandoned) > _ABANDONED_KNOWN:
-                self._abandoned.popitem(last=False)
-            self._give_up(wire_id, opts)  # by the caller or by the clock
-            raise
+    def _abandon(self, wire_id: RequestId, key: RequestId, opts: CallOptions) -> None:
+        self._abandoned[key] = None
+        if len(self._abandoned) > _ABANDONED_KNOWN:
+            self._abandoned.popitem(last=False)
+        self._give_up(wire_id, opts)
 
     # -- what comes ----------------------------------------------------------------------------------
 
@@ -250,7 +245,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         if not line:
             return
         message = decode(line)
-        for each in cast("list[Json]", message) if isinstance(message, list) else [message]:
+        for each in cast("list[Json]", message) if isinstance(message, list) else (message,):
             if not isinstance(each, dict) or not self._dispatch(cast("JsonObject", each), answers_to):
                 self._skip(line)
 
@@ -270,21 +265,15 @@ class WireDispatcher(Dispatcher[TransportContext]):
         if "id" not in message:
             return False
         key = _key(message["id"])
-        is_empty_answer = "jsonrpc" in message and key in self._pending
-        if not ("result" in message or "error" in message or is_empty_answer):
-            return False
-        self._take_answer(key, message, answers_to)
-        return True
-
-    def _take_answer(
-        self, key: RequestId | None, message: JsonObject, answers_to: Collection[RequestId] | None
-    ) -> None:
         pending = None if key is None else self._pending.get(key)
+        if not ("result" in message or "error" in message or (pending is not None and "jsonrpc" in message)):
+            return False
         if pending is None or pending.answer.done() or (answers_to is not None and key not in answers_to):
             self.unmatched += key is not None and key not in self._abandoned
             _log.debug("an answer came that nobody waits for (id %r)", message["id"])
-            return
-        self._settle(pending, message)
+        else:
+            self._settle(pending, message)
+        return True
 
     def _settle(self, pending: Pending, message: JsonObject) -> None:
         """Give a request the answer that this message has."""
@@ -425,7 +414,7 @@ class WireDispatcher(Dispatcher[TransportContext]):
         if self.ended.is_set():
             return
         self.ended.set()
-        for pending in self._pending.values():
+        for pending in tuple(self._pending.values()):  # who hears of it goes on at once, and leaves
             if not pending.answer.done():
                 pending.answer.set_exception(LineClosed(written=pending.written, reason=self._fault))
         self._pending.clear()
@@ -463,6 +452,19 @@ class _Serving:
         """Clients report no progress: the session never asks for it here."""
 
 
+def _request(
+    wire_id: RequestId, method: str, params: Mapping[str, Any] | None, pending: Pending
+) -> JsonObject:
+    """A request as a message, which asks for progress where somebody wants to know of it."""
+    message: JsonObject = {"jsonrpc": "2.0", "id": wire_id, "method": method}
+    sent: JsonObject = dict(params) if params else {}
+    if pending.on_progress is not None:
+        sent["_meta"] = {**sent.get("_meta", {}), "progressToken": wire_id}
+    if sent:
+        message["params"] = sent
+    return message
+
+
 def cancelled(wire_id: RequestId) -> JsonObject:
     """The notification that nobody waits for a request any more."""
     return {
@@ -474,6 +476,8 @@ def cancelled(wire_id: RequestId) -> JsonObject:
 
 def _key(wire_id: Json) -> RequestId | None:
     """The key of a pending request that an id may mean; a server may write a number as a fraction."""
+    if type(wire_id) is int:
+        return wire_id
     if isinstance(wire_id, float) and wire_id.is_integer():
         wire_id = int(wire_id)
     request_id = as_request_id(wire_id)

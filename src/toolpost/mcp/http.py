@@ -307,7 +307,7 @@ class _Exchange:
         try:
             await self._post()
         except Unreachable as error:
-            self._fail(LineClosed(written=self._is_sent))
+            self._fail(LineClosed(written=self._is_sent, reason=str(error)))
             self._wire.lose(str(error))
         except Broken as error:
             self._fail(LineClosed(written=True, reason=str(error)))
@@ -370,8 +370,8 @@ class _Exchange:
         body = await read(response, REFUSAL_BYTES)
         error = rpc_error(body, self._message["id"])
         if SESSION_HEADER in self._headers and session_is_gone(response.status, body, error):
+            self._wire.retire(response.status)  # first, so that it is known why
             self._fail(LineClosed(written=False))
-            self._wire.retire(response.status)
         elif (refusal := refused(response, body, error)) is not None:
             self._fail(refusal)
         elif error is not None:

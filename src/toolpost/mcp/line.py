@@ -131,16 +131,15 @@ class LineDispatcher(WireDispatcher):
             self._flush()
 
     def _flush(self) -> None:
-        if not self._joined:
+        joined, requests = self._joined, self._joined_requests
+        if not joined:
             return
-        is_written = self._write_now(b"".join(self._joined))
-        for pending in self._joined_requests:
+        self._joined, self._joined_requests, self._joined_bytes = [], [], 0
+        is_written = self._write_now(b"".join(joined))
+        for pending in requests:
             pending.written = is_written
             if not is_written and not pending.answer.done():
                 pending.answer.set_exception(LineClosed(written=False, reason=self._fault))
-        self._joined.clear()
-        self._joined_requests.clear()
-        self._joined_bytes = 0
 
     def _write_now(self, data: bytes) -> bool:
         """Write; False where the line is down."""

@@ -29,6 +29,7 @@ from toolpost.errors import (
 from toolpost.mcp import convert, listed, malformed, results
 from toolpost.mcp.callbacks import callbacks_of, client_info
 from toolpost.mcp.calling import Calling, Unsent
+from toolpost.mcp.clock import Clock, Limits
 from toolpost.mcp.dispatcher import LineClosed, WireDispatcher
 from toolpost.mcp.faults import NotSent, about
 from toolpost.mcp.handlers import Handlers
@@ -62,6 +63,8 @@ class _Ready:
 
     The session writes into the params, so they are made for each request.
     """
+
+    __slots__ = ("_data",)
 
     name_param = None
 
@@ -102,6 +105,8 @@ class Peer:
         self._name = name
         self._dispatcher = dispatcher
         self._timeout = timeout
+        self.limits = Limits()
+        """Of its requests."""
         self.describe_end = describe_end
         """Why the connection ended, as an error quotes it."""
         self._handlers = handlers
@@ -201,8 +206,7 @@ class Peer:
             unsent: What to do in place of raising `NotSent`.
         """
         self._require(self.capabilities.tools is not None, f"call_tool {call.name!r}", "tools")
-        limit = self._timeout if call.timeout is None else call.timeout
-        calling = Calling(self, call, limit=limit, started=since, unsent=unsent)
+        calling = Calling(self, call, Clock(self._limit_of(call), since), unsent)
         params: JsonObject = {"name": call.name, "arguments": call.arguments}
         request: Any = _Ready("tools/call", params)
         return calling.drive(self.session.send_request(request, _RAW, progress_callback=calling.on_progress))
@@ -327,10 +331,15 @@ class Peer:
 
     def _ask(self, request: Any, result: Any, *, call: ToolCall | None = None) -> Awaitable[Any]:
         """Send a request, for a call perhaps. Running out of its limit tells the server: TimeoutError."""
-        limit = self._timeout if call is None or call.timeout is None else call.timeout
-        promise: Promise[Any] = Promise(limit, onlooker=None if call is None else self.onlooker_of(call))
+        limit, onlooker = (
+            (self._timeout, None) if call is None else (self._limit_of(call), self.onlooker_of(call))
+        )
+        promise: Promise[Any] = Promise(self.limits, Clock(limit), onlooker)
         asking = self.session.send_request(request, result, progress_callback=promise.on_progress)
         return promise.drive(asking)
+
+    def _limit_of(self, call: ToolCall) -> float:
+        return self._timeout if call.timeout is None else call.timeout
 
     def onlooker_of(self, call: ToolCall) -> Callable[[float, float | None, str | None], None] | None:
         """Who is told of the progress of a call."""

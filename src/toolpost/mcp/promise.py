@@ -6,51 +6,85 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Self, TypeVar
 
-from toolpost.mcp.clock import Clock
+from toolpost.mcp.clock import Clock, Limits
 
 T = TypeVar("T")
+
+
+class Answer(asyncio.Future[T]):
+    """A promise that waits for it goes on as it comes, not a turn of the loop later."""
+
+    __slots__ = ("promise",)
+
+    def __init__(self) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self.promise: Promise[Any] | None = None
+
+    def set_result(self, result: T, /) -> None:
+        super().set_result(result)
+        self._tell()
+
+    def set_exception(self, exception: type[BaseException] | BaseException, /) -> None:
+        super().set_exception(exception)
+        self._tell()
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        is_cancelled = super().cancel(msg)
+        if is_cancelled:
+            self._tell()
+        return is_cancelled
+
+    def _tell(self) -> None:
+        promise, self.promise = self.promise, None
+        if promise is not None:
+            promise.go_on()
 
 
 class Promise(asyncio.Future[T]):
     """The outcome of a request. Cancelling it gives the request up; running out of its limit does too.
 
-    What asks is a coroutine, whose first part, up to the written request, is done by `drive`. The rest runs
-    in callbacks, as each thing that it waits for comes: so it may wait for nothing but asyncio's futures,
-    and must not ask which task it is in. A task for each request would cost more than the rest of it.
+    What asks is a coroutine, whose first part, up to the written request, is done by `drive`. The rest is
+    done as each thing that it waits for comes: so it may wait for nothing but asyncio's futures, and must not
+    ask which task it is in. A task for each request would cost more than the rest of it.
     """
+
+    __slots__ = ("_asking", "_is_expired", "_limits", "_onlooker", "_waits_for", "clock")
+
+    _asking: Coroutine[Any, Any, Any]
 
     def __init__(
         self,
-        limit: float,
-        *,
-        started: float | None = None,
+        limits: Limits,
+        clock: Clock,
         onlooker: Callable[[float, float | None, str | None], None] | None = None,
     ) -> None:
-        """`started`: when the clock of the limit started, if not now. The onlooker is told of progress."""
+        """The onlooker is told of progress."""
         super().__init__(loop=asyncio.get_running_loop())
+        self._limits = limits
+        self.clock = clock
         self._onlooker = onlooker
-        self.clock = Clock(limit, self._expire, started)
-        self._asking: Coroutine[Any, Any, Any]
         self._waits_for: asyncio.Future[Any] | None = None
         self._is_expired = False
 
     def drive(self, asking: Coroutine[Any, Any, Any]) -> Self:
         """Start, and go on until there is something to wait for."""
         self._asking = asking
-        self.clock.start()
-        self._go_on()
+        self._limits.start(self)
+        self.go_on()
         return self
 
     def cancel(self, msg: Any | None = None) -> bool:
         """Give it up."""
         waits_for, self._waits_for = self._waits_for, None
+        is_cancelled = super().cancel(msg)
         if waits_for is not None:
-            waits_for.cancel()  # first, so that the server is told before anybody goes on
-        return super().cancel(msg)
+            waits_for.cancel()
+        return is_cancelled
 
     async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Something came, if not the answer."""
         self.clock.restart()
+        self._limits.restart(self)
         if self._onlooker is not None:
             self._onlooker(progress, total, message)
 
@@ -68,7 +102,14 @@ class Promise(asyncio.Future[T]):
         self._waits_for = task
         task.add_done_callback(self._take_over)
 
-    def _go_on(self, _: object = None) -> None:
+    def expire(self) -> None:
+        """Its time is up."""
+        if self._waits_for is not None:
+            self._is_expired = True
+            self._waits_for.cancel()
+
+    def go_on(self, _: object = None) -> None:
+        """What it waited for has come."""
         try:
             waits_for = self._asking.send(None)
         except StopIteration as end:
@@ -77,12 +118,15 @@ class Promise(asyncio.Future[T]):
             self._settle(None, error)
         else:
             waits_for._asyncio_future_blocking = False  # as a task does, for its `await` to be a sound one
-            waits_for.add_done_callback(self._go_on)
             self._waits_for = waits_for
+            if isinstance(waits_for, Answer):
+                waits_for.promise = self
+            else:
+                waits_for.add_done_callback(self.go_on)
 
     def _settle(self, came: Any, error: BaseException | None) -> None:
         self._waits_for = None
-        self.clock.stop()
+        self._limits.stop(self)
         if self.done():
             return
         try:
@@ -96,11 +140,6 @@ class Promise(asyncio.Future[T]):
                 super().cancel()
         except Exception as problem:
             self.set_exception(problem)
-
-    def _expire(self) -> None:
-        if self._waits_for is not None:
-            self._is_expired = True
-            self._waits_for.cancel()
 
     def _take_over(self, task: asyncio.Task[T]) -> None:
         self._waits_for = None

@@ -98,6 +98,7 @@ async def shaken_hands(
             failure = error  # raised outside: in here it would come out as a group
         else:
             yield
+    peer.limits.close()
     if failure is not None:
         raise await explain(failure) from None
 

@@ -36,7 +36,7 @@ Changes: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Change]]
 """A subscription: entering it subscribes (and raises where that fails), leaving it cancels."""
 
 
-class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A tool call on its way to a backend."""
 
     name: str

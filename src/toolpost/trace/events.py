@@ -34,7 +34,7 @@ EVENTS = ("tool-result", "error", "resource-list-updated", "resource-updated", "
 """Every kind of event that an inbox can hold."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call"):
+class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="call", gc=False):
     """An agent made a call on a handle. Written before the call has any effect."""
 
     kind: ClassVar[Literal["call"]] = "call"
@@ -45,7 +45,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="cal
     """`tooling`, and of `name`, `arguments` (parsed), `uri`, `uuid` what applies."""
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="opened"):
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="opened", gc=False):
     """A source was opened: a queued call or a subscription."""
 
     kind: ClassVar[Literal["opened"]] = "opened"
@@ -54,7 +54,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="o
     source: SourceKind
 
 
-class Closed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="closed"):
+class Closed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="closed", gc=False):
     """A source ended: with its last envelope in the inbox, or cancelled."""
 
     kind: ClassVar[Literal["closed"]] = "closed"
@@ -63,7 +63,7 @@ class Closed(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="c
     reason: Reason
 
 
-class Inbound(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="inbound"):
+class Inbound(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="inbound", gc=False):
     """An agent took an envelope from its inbox."""
 
     kind: ClassVar[Literal["inbound"]] = "inbound"
@@ -74,7 +74,7 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="
     payload: Json
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="state"):
+class State(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="state", gc=False):
     """A tooling's connection changed its state."""
 
     kind: ClassVar[Literal["state"]] = "state"
@@ -82,7 +82,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="st
     state: str
 
 
-class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="outcome"):
+class AgentOutcome(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="outcome", gc=False):
     """An agent came to its end."""
 
     kind: ClassVar[Literal["outcome"]] = "outcome"

@@ -14,7 +14,7 @@ from typing import overload
 import anyio
 import msgspec
 
-from toolpost.secret import get_logger, mask_json
+from toolpost.secret import get_logger, has_secrets, mask_json
 from toolpost.trace.events import AgentOutcome, Call, Inbound, State, TraceEvent
 
 Tap = Callable[[TraceEvent], None]
@@ -39,10 +39,12 @@ class Trace(Sequence[TraceEvent]):
 
     def append(self, event: TraceEvent) -> None:
         """Write a record and tell those who wait for it."""
-        event = _masked(event)
+        if has_secrets():
+            event = _masked(event)
         self._events.append(event)
-        for tap in tuple(self._taps):
-            self._tell(tap, event)
+        if self._taps:
+            for tap in tuple(self._taps):
+                self._tell(tap, event)
         if self._followers:
             self._wake_followers()
 
