@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -41,6 +41,9 @@ class Held:
     @property
     def is_waiting(self) -> bool:
         return not (self.outcome.done() or self.was_cancelled)
+
+    def note_end(self, task: asyncio.Task[toolpost.ToolResult]) -> None:
+        self.was_cancelled = task.cancelled() and not self.cancelled_itself
 
     def answer(self, value: str = "answer") -> None:
         if self.is_waiting:
@@ -94,6 +97,9 @@ class Subscription:
 
 class Memory:
     """The far end."""
+
+    drives_calls = False
+    """Calls are futures: under way without anybody who awaits them."""
 
     def __init__(self) -> None:
         self.resources = {"memo:a": "a0", "memo:b": "b0"}
@@ -181,8 +187,16 @@ class Memory:
             held = Held(call)
             self.held.append(held)
             self._arrived.set()
-            return self._outcome(held)
-        return self._answer(call)
+            return self._driven(self._outcome(held), held)
+        return self._driven(self._answer(call))
+
+    def _driven(self, outcome: Coroutine[Any, Any, toolpost.ToolResult], held: Held | None = None) -> Any:
+        if not self.drives_calls:
+            return outcome
+        task = asyncio.ensure_future(outcome)
+        if held is not None:  # cancelled before its first turn, the task never begins
+            task.add_done_callback(held.note_end)
+        return task
 
     async def _outcome(self, held: Held) -> toolpost.ToolResult:
         with self._working():

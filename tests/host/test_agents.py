@@ -25,7 +25,7 @@ from toolpost.host.agents import Agent
 from toolpost.host.core import Core
 from toolpost.trace.events import AgentOutcome
 
-pytestmark = pytest.mark.usefixtures("short_graces")
+pytestmark = pytest.mark.usefixtures("short_graces", "either_way")
 
 
 @pytest.fixture

@@ -13,13 +13,18 @@ from uuid import RFC_4122, UUID
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolpost
 from tests import memory
 from tests.loop import settle
 from tests.memory import Memory
 from toolpost import Error, ToolResult, UsageError
+from toolpost.host.handle import tool_call
 from toolpost.trace.events import Call, Opened
+
+pytestmark = pytest.mark.usefixtures("either_way")
 
 
 @asynccontextmanager
@@ -162,6 +167,23 @@ async def test_a_mapping_becomes_compact_json() -> None:
         result = await tooling.call_tool_blocking("echo", {"message": "ü", "list": [1, None, True]})
 
     assert result.arguments == '{"message":"ü","list":[1,null,true]}'
+
+
+values = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
+"""Also numbers of any size, and what JSON has to escape."""
+
+
+@given(st.dictionaries(st.text(), values | st.lists(values) | st.dictionaries(st.text(), values)))
+def test_whatever_is_in_a_mapping_its_text_is_compact_json_and_its_values_are_kept(
+    mapping: dict[str, Any],
+) -> None:
+    call = tool_call("any", mapping, None)
+
+    assert call.text == json.dumps(mapping, ensure_ascii=False, separators=(",", ":"))
+    assert repr(call.arguments) == repr(mapping)  # `1 == True`, and `0.0 == -0.0`
+    assert call.arguments is not mapping
 
 
 async def test_any_mapping_will_do() -> None:
@@ -319,6 +341,7 @@ async def test_a_refused_call_is_an_error_envelope() -> None:
 
 async def test_a_caller_that_is_cancelled_before_it_has_the_uuid_leaves_no_call_behind() -> None:
     memo = Memory()
+    memo.drives_calls = False  # else it has the UUID at once
     async with opened(memo) as (host, tooling):
         caller = asyncio.create_task(tooling.call_tool("hold"))
         await asyncio.sleep(0)

@@ -80,11 +80,13 @@ class Interleavings(RuleBasedStateMachine):
     """Two agents, one far end, one house."""
 
     with_trace: ClassVar[bool] = True
+    with_futures: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.memo = Memory()
+        self.memo.drives_calls = self.with_futures
         self.agents: dict[str, Agent] = {}
         self.openings: dict[str, Opening] = {}
         self.pending: list[asyncio.Task[None]] = []
@@ -562,6 +564,12 @@ class InterleavingsWithoutTrace(Interleavings):
     with_trace = False
 
 
+class InterleavingsOfFutures(Interleavings):
+    """The same guarantees, from a backend whose calls need nobody to drive them."""
+
+    with_futures = True
+
+
 def chosen(things: list[T], which: int) -> T:
     return things[which % len(things)]
 
@@ -572,3 +580,5 @@ TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = _settings
 TestInterleavingsWithoutTrace = InterleavingsWithoutTrace.TestCase
 TestInterleavingsWithoutTrace.settings = _settings
+TestInterleavingsOfFutures = InterleavingsOfFutures.TestCase
+TestInterleavingsOfFutures.settings = _settings

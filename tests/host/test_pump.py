@@ -18,6 +18,8 @@ from tests.memory import Memory
 from toolpost import Error, ResourceListUpdated, ResourceUpdated
 from toolpost.trace.events import Closed
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 URI = "memo:a"
 
 

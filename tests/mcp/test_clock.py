@@ -9,7 +9,7 @@ import time
 import anyio
 import pytest
 
-from toolpost.mcp.clock import Clock, Limit
+from toolpost.mcp.clock import Limit
 
 SOON = 0.01
 

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from toolpost.mcp import dispatcher
 from toolpost.mcp.dispatcher import LineClosed
 from toolpost.mcp.handlers import Handlers
-from toolpost.mcp.line import LineDispatcher
+from toolpost.mcp.line import MAX_JOINED_BYTES, LineDispatcher
 from toolpost.mcp.peer import Peer
 from toolpost.mcp.process import LineBuffer
 
@@ -430,6 +430,77 @@ async def test_while_the_line_is_full_requests_wait_and_keep_their_order() -> No
 
 async def step(it: Wire, tasks: Any, number: int) -> None:
     tasks.start_soon(it.dispatcher.send_raw_request, "ask", {"n": number})
+
+
+async def ask_at_once(it: Wire, count: int) -> list[asyncio.Task[dict[str, Any]]]:
+    """So many requests in one turn of the loop."""
+    asked = [
+        asyncio.create_task(it.dispatcher.send_raw_request("ask", {"n": number})) for number in range(count)
+    ]
+    await asyncio.sleep(0)
+    return asked
+
+
+async def test_what_is_asked_in_one_turn_goes_out_together_in_its_order() -> None:
+    async with wire() as it:
+        asked = await ask_at_once(it, 10)
+        await it.dispatcher.notify("told", None)
+        await blocked()
+        for each in it.line.sent[:10]:
+            it.line.take(result(each["id"], each["params"]["n"]))
+
+        assert [await each for each in asked] == [{"value": number} for number in range(10)]
+    assert [each["method"] for each in it.line.sent] == ["ask"] * 10 + ["told"]
+    assert it.line.writes == 2  # the first, which was alone, was not kept waiting
+
+
+async def test_more_than_a_pipe_holds_is_not_kept_back() -> None:
+    async with wire() as it:
+        it.line.fills_after = 6
+        text = "x" * (MAX_JOINED_BYTES // 4)
+        asked = [
+            asyncio.create_task(it.dispatcher.send_raw_request("ask", {"n": number, "text": text}))
+            for number in range(20)
+        ]
+        await blocked()
+
+        assert len(it.line.sent) < 12, "those that wait for the line are not written to it"
+        for each in asked:
+            each.cancel()
+
+
+async def test_a_request_that_is_given_up_before_it_went_out_is_cancelled_behind_it() -> None:
+    async with wire() as it:
+        asked = await ask_at_once(it, 2)
+        asked[1].cancel()
+        await blocked()
+
+        methods = [each["method"] for each in it.line.sent]
+        assert methods == ["ask", "ask", "notifications/cancelled"]
+        asked[0].cancel()
+
+
+async def test_what_did_not_go_out_when_the_line_broke_was_never_written() -> None:
+    async with wire() as it:
+        asked = await ask_at_once(it, 3)
+        it.line.broken = True
+        await asyncio.wait(asked[1:])
+        it.line.on_end()
+        await asyncio.wait(asked)
+
+    written = [error.written for each in asked if isinstance(error := each.exception(), LineClosed)]
+    assert written == [True, False, False]
+
+
+async def test_what_was_to_go_out_when_the_line_ends_goes_out_before() -> None:
+    async with wire() as it:
+        asked = await ask_at_once(it, 3)
+        it.line.on_end()
+        await asyncio.wait(asked)
+
+    written = [error.written for each in asked if isinstance(error := each.exception(), LineClosed)]
+    assert written == [True, True, True]
+    assert len(it.line.sent) == 3
 
 
 async def test_a_newcomer_does_not_overtake_those_who_waited_for_the_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -15,7 +16,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tests.mcp.support import children, host, is_alive, kill, odd, said, servers, until
+from tests.mcp.support import children, host, http, is_alive, kill, odd, said, servers, until
+from tests.servers.own.odd_http import odd_http
 from toolpost import ConnectionLost, OpenHost, open_host, open_host_sync
 from toolpost.mcp import process
 
@@ -41,6 +43,24 @@ async def test_a_server_may_take_a_moment_to_leave_when_its_stdin_ends(tmp_path:
         await opened.tooling.get("it").list_tools()
 
     assert said(log, "exit") == ["clean"]
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+async def test_calls_leave_nothing_for_the_garbage_collector_to_find(over: str) -> None:
+    """Circles among what a call is made of would cost more, in the end, than all the rest of it."""
+    async with odd_http() as server, host(odd() if over == "stdio" else http(server.url)) as opened:
+        it = opened.tooling.get("it")
+        await it.call_tool_blocking("echo")
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                await it.call_tool_blocking("echo")
+                await it.call_tool("echo")
+                await opened.recv()
+            assert gc.collect() < 20
+        finally:
+            gc.enable()
 
 
 @pytest.mark.usefixtures("short_grace")

@@ -93,77 +93,51 @@ class Timed(Protocol):
 
 
 class Limits:
-    """Expires what takes too long. One timer for all that have the same limit: they are due as they came.
+    """Expires what takes too long. What has the usual limit shares one timer: it is due in its order.
 
     A timer for each would cost more than what it is there for; hardly any ever fires.
     """
 
-    def __init__(self) -> None:
-        self._queues: dict[float, _Queue] = {}
-
-    def start(self, timed: Timed) -> None:
-        """Expire it when its clock has run out."""
-        limit = timed.clock.limit
-        if limit == math.inf:
-            return
-        queue = self._queues.get(limit)
-        if queue is None:
-            queue = self._queues[limit] = _Queue()
-        queue.add(timed)
-
-    def stop(self, timed: Timed) -> None:
-        """It need not be expired any more."""
-        queue = self._queues.get(timed.clock.limit)
-        if queue is not None:
-            queue.remove(timed)
-
-    def restart(self, timed: Timed) -> None:
-        """Its clock was started once more."""
-        queue = self._queues.get(timed.clock.limit)
-        if queue is not None and timed in queue:
-            queue.remove(timed)
-            queue.add(timed)
-
-    def close(self) -> None:
-        """Expire nothing any more."""
-        for queue in self._queues.values():
-            queue.close()
-        self._queues.clear()
-
-
-class _Queue:
-    """What has the same limit, the first that is due in front."""
-
-    def __init__(self) -> None:
+    def __init__(self, usual: float) -> None:
+        self._usual = usual
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Timed, None] = {}
+        """By their deadlines, the first in front."""
         self._last = -math.inf
         """The deadline of the one at the end."""
         self._timer: asyncio.Handle | None = None
         """Set for the first, or for one that was the first: then it comes too early, and is set anew."""
         self._alone: dict[Timed, asyncio.Handle] = {}
-        """What is due before others that came earlier: it was begun before, or has had enough restarts."""
+        """What has a timer of its own."""
 
-    def __contains__(self, timed: Timed) -> bool:
-        return timed in self._waiting or timed in self._alone
-
-    def add(self, timed: Timed) -> None:
+    def start(self, timed: Timed) -> None:
+        """Expire it when its clock has run out."""
         deadline = timed.clock.deadline
-        if deadline < self._last:
+        if timed.clock.limit == self._usual and self._last <= deadline < math.inf:
+            self._waiting[timed] = None
+            self._last = deadline
+            if self._timer is None:
+                self._timer = self._loop.call_at(deadline, self._run_out)
+        elif deadline < math.inf:  # also what was begun before, or has had enough restarts
             self._alone[timed] = self._loop.call_at(deadline, self._expire_soon, timed)
-            return
-        self._waiting[timed] = None
-        self._last = deadline
-        if self._timer is None:
-            self._timer = self._loop.call_at(deadline, self._run_out)
 
-    def remove(self, timed: Timed) -> None:
+    def stop(self, timed: Timed) -> None:
+        """It need not be expired any more."""
         if self._waiting.pop(timed, self) is self and (timer := self._alone.pop(timed, None)) is not None:
             timer.cancel()
 
+    def restart(self, timed: Timed) -> None:
+        """Its clock was restarted while it is waited for."""
+        self.stop(timed)
+        self.start(timed)
+
     def close(self) -> None:
-        for timer in (*self._alone.values(), *((self._timer,) if self._timer is not None else ())):
-            timer.cancel()
+        """Expire nothing any more."""
+        for timer in (self._timer, *self._alone.values()):
+            if timer is not None:
+                timer.cancel()
+        self._waiting.clear()
+        self._alone.clear()
 
     def _run_out(self) -> None:
         now = self._loop.time()

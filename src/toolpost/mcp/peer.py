@@ -105,7 +105,7 @@ class Peer:
         self._name = name
         self._dispatcher = dispatcher
         self._timeout = timeout
-        self.limits = Limits()
+        self.limits = Limits(timeout)
         """Of its requests."""
         self.describe_end = describe_end
         """Why the connection ended, as an error quotes it."""

@@ -81,6 +81,9 @@ class Backend(Protocol):
 
         A plain function, so that calls reach the backend in the order in which they were made: what
         must be in order (taking a mock's step, writing a request) is done before it returns.
+
+        An `asyncio.Future` is under way as it is: to cancel it is to cancel the call. Any other awaitable
+        is awaited in a task, and costs one.
         """
         ...
 
