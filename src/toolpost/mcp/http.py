@@ -333,12 +333,13 @@ class _Exchange:
         try:
             if response.status >= 300:
                 await self._take_refusal(response)
-            elif media_type(response) == "text/event-stream":
-                self._take_session(response)
+                return
+            self._take_session(response)
+            media = media_type(response)
+            if media == "text/event-stream":
                 await self._take_streams(response)
             else:
-                self._take_session(response)
-                await self._take_json(response)
+                await self._take_json(response, media)
         finally:
             response.close()
 
@@ -348,8 +349,8 @@ class _Exchange:
 
     # -- one answer --------------------------------------------------------------------------------
 
-    async def _take_json(self, response: aiohttp.ClientResponse) -> None:
-        media, body = media_type(response), await read(response, MAX_ANSWER_BYTES)
+    async def _take_json(self, response: aiohttp.ClientResponse, media: str) -> None:
+        body = await read(response, MAX_ANSWER_BYTES)
         if media not in ("", "application/json") or not body:
             given = f"with {media or 'nothing'!r}" if body else "without an answer"
             where = f"at {self._wire.endpoint} answered HTTP {response.status} {given}"
