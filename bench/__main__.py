@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import chart
-from bench.alone import growth, layers, speed, weight
+from bench.alone import growth, layers, speed, start, weight
 from bench.alone.table import Table
 from bench.bars import verdicts
 from bench.cells import ROOT, python_of
@@ -77,7 +77,7 @@ def _options() -> argparse.Namespace:
 def _alone(progress: Progress, *, quick: bool) -> list[Table]:
     progress.say("speed without a server")
     tables = speed.tables(5_000, 1) if quick else speed.tables()
-    tables += layers.tables()
+    tables += layers.tables() + start.tables()
     tables += growth.tables(1_000 if quick else growth.SIZES[-1], progress.say)
     progress.say("memory")
     return tables + weight.tables()

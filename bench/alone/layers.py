@@ -154,7 +154,7 @@ def tables() -> list[Table]:
     for name, total in costs:
         rows.append([name, micros(total - below), micros(total)])
         below = total
-    note = f"Microseconds of CPU of one call in place, of {AT_ONCE} at once, Python's garbage collector left out."
+    note = f"Microseconds of CPU of one call in place, of {AT_ONCE} at once, without Python's collector."
     return [Table("The layers of a call over stdio", note, ["", "its own", "up to here"], rows)]
 
 
