@@ -51,10 +51,9 @@ async def play(script: list[tuple[str, Any, Any]]) -> None:
                 each.due = None
                 kept.stop(each)
             else:
-                each.clock.restart()
+                kept.restart(each)
                 each.due = each.clock.deadline
                 assert each.due <= each.clock.started + EXTENDS * each.clock.limit
-                kept.restart(each)
     await asyncio.sleep(100)
     for each in all_of_them:
         assert each.expired_at == (None if each.due is None else pytest.approx(each.due))

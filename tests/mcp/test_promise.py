@@ -151,6 +151,29 @@ async def test_where_more_is_to_be_done_a_task_does_it_and_ends_with_the_promise
     assert waits.cancelled()
 
 
+async def test_progress_that_is_told_after_the_answer_sets_no_limit_to_what_follows() -> None:
+    """It was read before, and is told a turn later."""
+    answer, rest = Answer[Any](), Answer[Any]()
+
+    class Longer(Promise[Any]):
+        def finish(self, came: Any) -> None:
+            self.hand_over(self._rest())
+
+        async def _rest(self) -> Any:
+            return await rest
+
+    async def ask() -> Any:
+        return await answer
+
+    promise = Longer(Limits(SOON), Clock(SOON)).drive(ask())
+    answer.set_result("first")
+    await promise.on_progress(1, 2, None)
+    await asyncio.sleep(3 * SOON)
+    rest.set_result("all")
+
+    assert await promise == "all"
+
+
 async def test_a_fault_in_what_an_answer_means_is_the_outcome() -> None:
     class Faulty(Promise[Any]):
         def finish(self, came: Any) -> None:

@@ -127,9 +127,11 @@ class Limits:
             timer.cancel()
 
     def restart(self, timed: Timed) -> None:
-        """Its clock was restarted while it is waited for."""
-        self.stop(timed)
-        self.start(timed)
+        """Something came, if not the answer. Where that came before, its limit has ended."""
+        if timed in self._waiting or timed in self._alone:
+            self.stop(timed)
+            timed.clock.restart()
+            self.start(timed)
 
     def close(self) -> None:
         """Expire nothing any more."""

@@ -83,9 +83,7 @@ class Promise(asyncio.Future[T]):
 
     async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Something came, if not the answer."""
-        if self._waits_for is not None:
-            self.clock.restart()
-            self._limits.restart(self)
+        self._limits.restart(self)
         if self._onlooker is not None:
             self._onlooker(progress, total, message)
 
