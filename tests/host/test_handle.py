@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
 import math
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import MappingProxyType
 from typing import Any
 from uuid import RFC_4122, UUID
@@ -554,3 +555,94 @@ async def test_each_source_has_a_uuid_of_its_own() -> None:
 
         assert [event.id for event in host.trace if isinstance(event, Opened)] == uuids
         assert len(set(uuids)) == 4
+
+
+# -- futures of a backend --------------------------------------------------------------------------
+
+
+async def test_a_future_of_another_loop_fails_its_call_however_that_was_made() -> None:
+    """Its outcome comes in another thread, as like as not, where the inbox must not be touched."""
+    memo = Memory()
+    other = asyncio.new_event_loop()
+    memo.on_call = lambda _call: other.create_future()
+    try:
+        async with opened(memo) as (host, tooling):
+            uuid = await tooling.call_tool("echo")
+            with pytest.raises(RuntimeError, match="different loop"):
+                await tooling.call_tool_blocking("echo")
+            envelope = await host.recv()
+    finally:
+        other.close()
+
+    assert envelope.id == uuid
+    assert isinstance(envelope.event, Error)
+    assert "different loop" in envelope.event.text
+
+
+async def test_a_task_that_takes_a_while_to_be_cancelled_has_ended_before_its_backend_is_closed() -> None:
+    memo = Memory()
+
+    async def call() -> ToolResult:
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            for _ in range(5):
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+            memo.log.append("ended")
+
+    memo.on_call = lambda _call: asyncio.ensure_future(call())
+    async with opened(memo) as (_, tooling):
+        await tooling.call_tool("echo")
+        await settle()
+
+    assert memo.log == ["call echo", "ended", "aclose"]
+
+
+@pytest.mark.parametrize("outcome", ["result", "error", "cancelled"])
+async def test_a_future_that_is_done_already_is_an_outcome_like_any_other(outcome: str) -> None:
+    memo = Memory()
+
+    def done(call: toolpost.ToolCall) -> asyncio.Future[ToolResult]:
+        future: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+        match outcome:
+            case "result":
+                future.set_result(memory.result(call, "there"))
+            case "error":
+                future.set_exception(toolpost.ServerError("refused", code=1))
+            case _:
+                future.cancel()
+        return future
+
+    memo.on_call = done
+    async with opened(memo) as (host, tooling):
+        uuid = await tooling.call_tool("echo")
+        envelope = await host.recv()
+
+    assert envelope.id == uuid
+    assert envelope.event.kind == ("tool-result" if outcome == "result" else "error")
+
+
+async def test_of_two_calls_that_share_a_future_cancelling_one_fails_the_other() -> None:
+    memo = Memory()
+    shared: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+    memo.on_call = lambda _call: shared
+    async with opened(memo) as (host, tooling):
+        one, two = await tooling.call_tool("echo"), await tooling.call_tool("echo")
+        await tooling.cancel(one)
+        envelope = await host.recv()
+
+    assert envelope.id == two
+    assert isinstance(envelope.event, Error)
+    assert "cancelled itself" in envelope.event.text
+
+
+async def test_a_future_of_threads_is_none_that_can_be_awaited_and_says_so() -> None:
+    memo = Memory()
+    memo.on_call = lambda _call: concurrent.futures.Future[ToolResult]()
+    async with opened(memo) as (host, tooling):
+        await tooling.call_tool("echo")
+        envelope = await host.recv()
+
+    assert isinstance(envelope.event, Error)
+    assert "can't be used in 'await'" in envelope.event.text

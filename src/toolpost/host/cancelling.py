@@ -43,6 +43,11 @@ class Tasks:
         self._running[task] = None
         task.add_done_callback(self._ended)
 
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        """End this one too, that somebody else has started. What comes of it is theirs."""
+        self._running[task] = None
+        task.add_done_callback(self._forget)
+
     async def close(self, within: float) -> None:
         """Cancel what is left; after `within` seconds it is reported and left behind."""
         self._closed = True
@@ -55,8 +60,11 @@ class Tasks:
                 shown(stack_of_task(task)),
             )
 
-    def _ended(self, task: asyncio.Task[object]) -> None:
+    def _forget(self, task: asyncio.Task[object]) -> None:
         self._running.pop(task, None)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._forget(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a task of %s raised", self._owner, exc_info=error)
 

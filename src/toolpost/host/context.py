@@ -145,9 +145,15 @@ class AgentContext:
 
         self._tasks.start_soon(pump)
 
+    def is_ours(self, outcome: asyncio.Future[Any]) -> bool:
+        """Whether a future is one of this loop. Another's would be delivered there, where nothing is safe."""
+        return outcome.get_loop() is self._loop
+
     def follow(self, source: Source, outcome: asyncio.Future[ToolResult], tooling: str) -> None:
         """Deliver what comes of a call that is under way, and needs no pump."""
         source.work = outcome
+        if isinstance(outcome, asyncio.Task):
+            self._tasks.adopt(outcome)
         outcome.add_done_callback(partial(deliver_call, self.inbox, source, tooling))
 
     # -- for the house ---------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class Tooling:
         except BaseException as error:
             await context.failed(error)
             raise
-        if isinstance(outcome, asyncio.Future):
+        if isinstance(outcome, asyncio.Future) and context.is_ours(outcome):
             context.follow(source, outcome, self._name)
             return source.id
         context.start(pump_call, source, outcome, self._name)
