@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -151,6 +151,15 @@ class Clock:
         self._ahead += seconds
         for _ in range(20):  # the timers fire, and what they cancel comes to its end
             await anyio.lowlevel.checkpoint()
+
+
+def start_task(func: Callable[..., Coroutine[Any, Any, object]], /, *args: object) -> None:
+    """Start a task that no host stands behind."""
+    _kept.add(task := asyncio.ensure_future(func(*args)))
+    task.add_done_callback(_kept.discard)
+
+
+_kept: set[asyncio.Future[object]] = set()
 
 
 # -- processes -------------------------------------------------------------------------------------

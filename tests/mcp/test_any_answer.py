@@ -14,6 +14,7 @@ import anyio
 import msgspec
 import pytest
 
+from tests.mcp.support import start_task
 from toolpost.errors import ToolpostError
 from toolpost.mcp.handlers import Handlers
 from toolpost.mcp.line import LineDispatcher
@@ -151,6 +152,7 @@ async def connected(era: str) -> AsyncGenerator[tuple[Server, Peer]]:
         timeout=5,
         handlers=Handlers(),
         describe_end=lambda: "left",
+        start_task=start_task,
     )
     with anyio.fail_after(60):
         async with peer.session:

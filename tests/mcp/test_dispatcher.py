@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mcp.shared import dispatcher as sdk
 from mcp.shared.exceptions import MCPError
 
+from tests.mcp.support import start_task
 from toolpost.mcp import dispatcher
 from toolpost.mcp.dispatcher import LineClosed
 from toolpost.mcp.handlers import Handlers
@@ -768,7 +769,12 @@ async def test_notifications_reach_the_session_in_order() -> None:
 async def test_a_flood_of_changes_is_told_of_as_it_is_read_and_makes_no_tasks() -> None:
     line, told = Line(), list[str | None]()
     peer = Peer(
-        "it", dispatcher=LineDispatcher(line), timeout=math.inf, handlers=Handlers(), describe_end=str
+        "it",
+        dispatcher=LineDispatcher(line),
+        timeout=math.inf,
+        handlers=Handlers(),
+        describe_end=str,
+        start_task=start_task,
     )
     peer.on_change(told.append)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -446,3 +447,23 @@ async def test_a_call_whose_dial_takes_too_long_says_so(tmp_path: Path) -> None:
     async with host(odd("silent", log=log)) as opened:
         with pytest.raises(RequestTimeout, match=r"call_tool 'echo': no connection within 0\.05 s"):
             await opened.tooling.get("it").call_tool_blocking("echo", timeout=0.05)
+
+
+async def test_a_handler_that_answers_for_a_call_finds_the_context_of_its_caller() -> None:
+    """As it would if the caller had awaited it: whose call it is, say, for a log or a tracer."""
+    user: ContextVar[str] = ContextVar("user", default="nobody")
+    found: list[str] = []
+
+    async def answer(_: JsonObject) -> JsonObject:
+        found.append(user.get())
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    async with host(changing(), Handlers(elicitation=answer)) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        user.set("Ada")
+        await it.call_tool_blocking("ask", {"what": "elicitation"})
+        user.set("Grace")
+        await event_of(opened, await it.call_tool("ask", {"what": "elicitation"}))
+
+    assert found == ["Ada", "Grace"]

@@ -10,16 +10,18 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from tests.mcp.support import children, host, http, is_alive, kill, odd, said, servers, until
+from tests.mcp.support import changing, children, host, http, is_alive, kill, odd, said, servers, until
 from tests.servers.own.odd_http import odd_http
-from toolpost import ConnectionLost, OpenHost, open_host, open_host_sync
+from toolpost import ConnectionLost, Handlers, OpenHost, open_host, open_host_sync
 from toolpost.mcp import process
+from toolpost.model import JsonObject
 
 
 @pytest.fixture
@@ -401,3 +403,24 @@ async def test_two_hosts_in_one_loop_do_not_disturb_each_other() -> None:
             assert len(servers()) == 2
         assert (await one.tooling.get("it").call_tool_blocking("echo", {"text": "on"})).value == "on"
         assert len(servers()) == 1
+
+
+async def test_a_handler_that_answers_for_a_call_has_ended_when_the_host_is_closed() -> None:
+    asked, ended = asyncio.Event(), list[bool]()
+
+    async def elicitation(params: JsonObject) -> JsonObject:
+        try:
+            asked.set()
+            await anyio.sleep_forever()
+        finally:
+            for _ in range(100):  # longer than the server takes to leave
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.005)
+            ended.append(True)
+        return {}
+
+    async with host(changing(), Handlers(elicitation=elicitation)) as opened:
+        await opened.tooling.get("it").call_tool("ask", {"what": "elicitation"})
+        await asked.wait()
+
+    assert ended

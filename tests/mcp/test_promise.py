@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.mcp.support import start_task
 from toolpost.mcp.clock import Clock, Limits
 from toolpost.mcp.promise import Answer, Promise
 
@@ -121,7 +122,7 @@ async def test_where_more_is_to_be_done_a_task_does_it_and_ends_with_the_promise
 
     class Longer(Promise[Any]):
         def finish(self, came: Any) -> None:
-            self.hand_over(self._rest(came))
+            self.hand_over(start_task, self._rest, came)
 
         async def _rest(self, came: Any) -> Any:
             begun.set()
@@ -157,7 +158,7 @@ async def test_progress_that_is_told_after_the_answer_sets_no_limit_to_what_foll
 
     class Longer(Promise[Any]):
         def finish(self, came: Any) -> None:
-            self.hand_over(self._rest())
+            self.hand_over(start_task, self._rest)
 
         async def _rest(self) -> Any:
             return await rest

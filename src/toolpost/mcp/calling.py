@@ -37,13 +37,13 @@ class Calling(Promise[ToolResult]):
         peer, call = self._peer, self._call
         whole = results.whole(came)
         if whole is None:  # the server asks for input first
-            self.hand_over(peer.go_on(call, came))
+            self.hand_over(peer.start_task, peer.go_on, call, came)
             return
         result = results.tool_result(whole, call)
         if result.is_error:
             self.set_result(result)
         elif not peer.knows_outputs:
-            self.hand_over(peer.checked(result, whole))
+            self.hand_over(peer.start_task, peer.checked, result, whole)
         else:
             peer.check_output(whole, call.name)
             self.set_result(result)
@@ -51,10 +51,10 @@ class Calling(Promise[ToolResult]):
     def fail(self, error: BaseException) -> None:
         peer, call = self._peer, self._call
         if isinstance(error, MCPError) and error.code == HEADER_MISMATCH:
-            self.hand_over(peer.call_anew(call))
+            self.hand_over(peer.start_task, peer.call_anew, call)
             return
         told = peer.translate(error, f"call_tool {call.name!r}") or error
         if isinstance(told, NotSent) and self._unsent is not None:
-            self.hand_over(self._unsent(call, self.clock.started))
+            self.hand_over(peer.start_task, self._unsent, call, self.clock.started)
         else:
             self.set_exception(told)

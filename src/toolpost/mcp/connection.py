@@ -207,6 +207,7 @@ class Connection:
                 handlers=self._handlers,
                 deadline=dial.deadline,
                 skip_probe=skip_probe,
+                start_task=self._site.start_task,
                 prepare=self._on_peer,
             ) as peer:
                 yield peer

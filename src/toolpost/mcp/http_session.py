@@ -21,6 +21,7 @@ from toolpost.mcp.params import McpParams, request_timeout
 from toolpost.mcp.peer import Peer
 from toolpost.mcp.refusals import NotAServer, Refused
 from toolpost.mcp.session import explained, shaken_hands
+from toolpost.tooling.port import StartTask
 
 OPENED_SECS = 1.0
 """How long the handshake waits for the stream of the server's own messages. What comes before it is open may
@@ -37,6 +38,7 @@ async def open_http_peer(
     handlers: Handlers,
     deadline: float,
     skip_probe: bool,
+    start_task: StartTask,
     prepare: Callable[[Peer], None],
 ) -> AsyncGenerator[Peer]:
     """A session that has shaken hands. Entered and left in one task. Leaving ends it at the server too.
@@ -54,6 +56,7 @@ async def open_http_peer(
         timeout=request_timeout(params, tunables),
         handlers=handlers,
         describe_end=wire.describe_end,
+        start_task=start_task,
     )
     prepare(peer)
 

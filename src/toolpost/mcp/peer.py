@@ -41,7 +41,7 @@ from toolpost.mcp.pages import Page, T, every_item
 from toolpost.mcp.promise import Promise
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
-from toolpost.tooling.port import Progress, ToolCall
+from toolpost.tooling.port import Progress, StartTask, ToolCall
 
 INPUT_ROUNDS = 10
 """How often one request may ask for input (2026-07-28) before it is given up."""
@@ -101,7 +101,10 @@ class Peer:
         timeout: float,
         handlers: Handlers,
         describe_end: Callable[[], str],
+        start_task: StartTask,
     ) -> None:
+        self.start_task = start_task
+        """For the rest of a call that takes more than one request."""
         self._name = name
         self._dispatcher = dispatcher
         self._timeout = timeout

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Self, TypeVar
+import contextvars
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, Self, TypeVar
+
+import anyio
 
 from toolpost.mcp.clock import Clock, Limits
+from toolpost.tooling.port import StartTask
 
 T = TypeVar("T")
 
@@ -40,6 +44,10 @@ class Answer(asyncio.Future[T]):
             promise.go_on()
 
 
+class _Cancellable(Protocol):
+    def cancel(self) -> object: ...
+
+
 class Promise(asyncio.Future[T]):
     """The outcome of a request. Cancelling it gives the request up; running out of its limit does too.
 
@@ -48,7 +56,7 @@ class Promise(asyncio.Future[T]):
     ask which task it is in. A task for each request would cost more than the rest of it.
     """
 
-    __slots__ = ("_asking", "_is_expired", "_limits", "_onlooker", "_waits_for", "clock")
+    __slots__ = ("_asking", "_context", "_is_expired", "_limits", "_onlooker", "_waits_for", "clock")
 
     _asking: Coroutine[Any, Any, Any]
 
@@ -63,7 +71,9 @@ class Promise(asyncio.Future[T]):
         self._limits = limits
         self.clock = clock
         self._onlooker = onlooker
-        self._waits_for: asyncio.Future[Any] | None = None
+        self._waits_for: _Cancellable | None = None
+        self._context = contextvars.copy_context()
+        """The caller's, for code of the user's that a task comes to: the answer brings another."""
         self._is_expired = False
 
     def drive(self, asking: Coroutine[Any, Any, Any]) -> Self:
@@ -95,11 +105,9 @@ class Promise(asyncio.Future[T]):
         """The request has failed."""
         self.set_exception(error)
 
-    def hand_over(self, rest: Coroutine[Any, Any, T]) -> None:
+    def hand_over(self, start_task: StartTask, rest: Callable[..., Awaitable[T]], *args: object) -> None:
         """It takes more than one request: a task does the rest."""
-        task = self.get_loop().create_task(rest)
-        self._waits_for = task
-        task.add_done_callback(self._take_over)
+        self._context.run(start_task, self._see_to, rest, *args)
 
     def expire(self) -> None:
         """Its time is up."""
@@ -140,15 +148,20 @@ class Promise(asyncio.Future[T]):
         except Exception as problem:
             self.set_exception(problem)
 
-    def _take_over(self, task: asyncio.Task[T]) -> None:
-        self._waits_for = None
-        if task.cancelled():
-            super().cancel()
+    async def _see_to(self, rest: Callable[..., Awaitable[T]], *args: object) -> None:
+        if self.done():  # given up before this has begun
             return
-        error = task.exception()
-        if self.done():
-            return
-        if error is None:
-            self.set_result(task.result())
-        else:
-            self.set_exception(error)
+        try:
+            with anyio.CancelScope() as self._waits_for:
+                came = await rest(*args)
+                if not self.done():
+                    self.set_result(came)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                super().cancel()
+            elif not self.done():
+                self.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._waits_for = None

@@ -26,6 +26,7 @@ from toolpost.mcp.peer import Peer
 from toolpost.mcp.process import Spawned
 from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger
+from toolpost.tooling.port import StartTask
 
 # The SDK's loggers, and ours: what they quote of a server is masked.
 for _name in ("client", "mcp.client.subscriptions", "mcp.shared.dispatcher", "toolpost.mcp"):
@@ -45,6 +46,7 @@ async def open_peer(
     handlers: Handlers,
     deadline: float,
     skip_probe: bool,
+    start_task: StartTask,
     prepare: Callable[[Peer], None],
 ) -> AsyncGenerator[Peer]:
     """A session that has shaken hands. Entered and left in one task. The connection masks what it raises.
@@ -62,6 +64,7 @@ async def open_peer(
         timeout=request_timeout(params, tunables),
         handlers=handlers,
         describe_end=spawned.describe_end,
+        start_task=start_task,
     )
     prepare(peer)
 
