@@ -108,6 +108,10 @@ class _Connected:
         """There is nothing to end."""
 
 
+def _no_task(func: Callable[..., Awaitable[object]], /, *args: object) -> None:
+    raise NotImplementedError("no call of this server takes more than one request")
+
+
 async def without_a_server() -> list[tuple[str, float]]:
     """The layers, from below."""
     costs = [("JSON, a future, a turn of the loop", await cost(floor))]
@@ -117,7 +121,7 @@ async def without_a_server() -> list[tuple[str, float]]:
         timeout=300.0,
         handlers=Handlers(),
         describe_end=lambda: "has gone",
-        start_task=lambda *_: None,  # no call of this server takes more than one request
+        start_task=_no_task,
     )
     async with peer.session:
         await peer.shake_hands(pinned=None, skip_probe=True)
