@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from toolpost.mcp.clock import Clock, Limits
 
 T = TypeVar("T")
+Onlooker: TypeAlias = Callable[[float, float | None, str | None], None]
+"""Told how far a request has come: progress, what it will be at the end, the server's words."""
 
 
 class Answer(asyncio.Future[T]):
@@ -56,7 +58,7 @@ class Promise(asyncio.Future[T]):
         self,
         limits: Limits,
         clock: Clock,
-        onlooker: Callable[[float, float | None, str | None], None] | None = None,
+        onlooker: Onlooker | None = None,
     ) -> None:
         """The onlooker is told of progress."""
         super().__init__(loop=asyncio.get_running_loop())
