@@ -17,12 +17,6 @@ NOW = """
   (import "toolpost:agent/host@0.1.0" (instance $host (export "now" (func (result f64)))))
   (core func $now (canon lower (func $host "now")))
 """
-WRONG_NOW = """
-  (import "toolpost:agent/host@0.1.0" (instance $host (export "now" (func (result string)))))
-  (core func $tell (canon lower (func $host "now")
-    (memory (core memory $base "memory")) (realloc (core func $base "realloc"))))
-"""
-"""`now` gives a number."""
 EXIT = """
   (import "wasi:cli/exit@0.2.0" (instance $cli (export "exit" (func (param "status" (result))))))
   (core func $exit (canon lower (func $cli "exit")))
@@ -43,7 +37,6 @@ _CALLS = {
     "get": "(param i32 i32 i32)",
     "drop": "(param i32)",
     "now": "(result f64)",
-    "tell": "(param i32)",
     "exit": "(param i32)",
 }
 """The core functions that a guest's text can call, and their types."""

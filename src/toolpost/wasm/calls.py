@@ -101,13 +101,6 @@ HOST: dict[str, Callable[Concatenate[SyncHost, ...], Any]] = {
 }
 """Those of the interface `host`."""
 
-OFFERED: dict[str, frozenset[str]] = {
-    "types": frozenset(),
-    "tooling": frozenset({"get", *(f"[method]tooling.{name}" for name in METHODS)}),
-    "host": frozenset(HOST),
-}
-"""The functions of each interface of toolpost.wit."""
-
 Guard = Callable[[Callable[[], Any]], Any]
 """Runs one call, and keeps what it raises."""
 

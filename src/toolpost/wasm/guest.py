@@ -23,9 +23,9 @@ from toolpost.errors import AgentStopped, GuestFailed
 from toolpost.host.sync import SyncHost
 from toolpost.wasm.calls import Toolings, define_host
 from toolpost.wasm.engine import Compiled, new_engine
-from toolpost.wasm.interface import PACKAGE, VERSION
 from toolpost.wasm.output import Lines
 from toolpost.wasm.watch import WATCH
+from toolpost.wasm.wit import PACKAGE, VERSION
 
 MOST_TABLE_ELEMENTS = 1_000_000
 """Of 8 bytes each, which count for no memory of the guest's own."""
