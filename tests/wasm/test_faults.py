@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from wasmtime.component._linker import RESOURCE_DTORS
 
 import toolpost
+from tests.cli.support import started, write_config
 from tests.wasm import wat
 from tests.wasm.support import BOX, config, outcome, outcomes_when
 from toolpost.host.core import Core
@@ -175,6 +177,22 @@ async def test_a_guest_that_is_stopped_in_a_host_call_is_unwound_and_says_why(tr
 
     why = "AgentStopped: agent 'ada' did not end in time after Shutdown"
     assert ended == {"ada": toolpost.Outcome("failed", why)}
+
+
+def test_ctrl_c_ends_a_simulated_run_whose_guest_computes_and_leaves_nothing_behind(
+    troupe: Path, tmp_path: Path
+) -> None:
+    table = f"[agents.ada]\nscript = '{troupe}'\nparams = {{ act = 'loop' }}\n"
+
+    with started("run", "--simulate", "-c", write_config(tmp_path, table)) as running:
+        assert running.process.stderr is not None
+        assert any("looping" in line for line in running.process.stderr)
+        running.signal(signal.SIGINT)
+        ended = running.end()
+
+    assert ended.status == 130
+    assert "agent 'ada' failed: AgentStopped: agent 'ada' was stopped while it computed" in ended.err
+    assert "left behind" not in ended.err
 
 
 # -- handles ---------------------------------------------------------------------------------------
