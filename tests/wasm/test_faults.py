@@ -155,6 +155,20 @@ async def test_a_guest_in_an_endless_loop_ends_at_once_when_there_is_no_grace(tm
     assert left == []
 
 
+async def test_a_guest_that_is_stopped_while_it_waits_and_computes_then_is_interrupted(troupe: Path) -> None:
+    async def end(core: Core, _: asyncio.Event) -> None:
+        await until(lambda: core.runs and core.runs[0].waits())
+        core.end_agent("ada", toolpost.Outcome("asserted"))
+        await until(lambda: not core.runs)
+        left.extend(core.left_behind)
+
+    left: list[object] = []
+    ended = await outcomes_when(config(troupe, {"act": "loop_once_told"}), end)
+
+    assert ended == {"ada": toolpost.Outcome("asserted")}
+    assert left == []
+
+
 async def test_a_guest_that_waits_is_told_of_shutdown_and_calls_as_any_agent_after_it(troupe: Path) -> None:
     async def shut_down(core: Core, stop: asyncio.Event) -> None:
         await until_started(core)
@@ -163,7 +177,7 @@ async def test_a_guest_that_waits_is_told_of_shutdown_and_calls_as_any_agent_aft
     ended = await outcomes_when(config(troupe, {"act": "after_shutdown"}), shut_down)
 
     assert ended["ada"].kind == "exited"
-    assert "Shutdown" in str(ended["ada"].text)
+    assert str(ended["ada"].text).count("has taken Shutdown, the last envelope of its inbox") == 2
 
 
 async def test_a_guest_that_is_stopped_in_a_host_call_is_unwound_and_says_why(troupe: Path) -> None:

@@ -85,6 +85,7 @@ def _recv(host: SyncHost, timeout: float | None) -> Record:
     return convert.envelope(host.recv(timeout))
 
 
+@_either
 def _try_recv(host: SyncHost) -> Record | None:
     envelope = host.try_recv()
     return None if envelope is None else convert.envelope(envelope)

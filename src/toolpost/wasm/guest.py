@@ -27,6 +27,8 @@ from toolpost.wasm.output import Lines
 from toolpost.wasm.watch import WATCH
 from toolpost.wasm.wit import PACKAGE, VERSION
 
+LAST_STRETCH_SECS = 0.5
+"""How long a guest that was stopped in a host call may compute after it. The next call ends it."""
 MOST_TABLE_ELEMENTS = 1_000_000
 """Of 8 bytes each, which count for no memory of the guest's own."""
 
@@ -42,6 +44,7 @@ class Guest:
         self._limit = math.inf
         """How long it may compute, once the house ends it."""
         self._limited_at = 0.0
+        self._is_stopped = False
         self._computes_since: float | None = None
         """None while it is in a host call."""
         self._lock = threading.Lock()
@@ -54,7 +57,7 @@ class Guest:
         self._engine = engine
         WATCH.add(self)
         try:
-            if self._limit <= 0:  # the house could not tell this engine
+            if self._is_stopped:  # the house could not tell this engine
                 engine.increment_epoch()
             return self._run(engine, store, host)
         finally:
@@ -63,20 +66,24 @@ class Guest:
             store.close()
 
     def limit(self, seconds: float) -> None:
-        """The house ends it: from now on it computes for so long at most. From any thread."""
+        """The house ends it: from now on it computes for so long at most; 0 stops it. From any thread."""
         self._limited_at = time.monotonic()  # before the limit counts: from here, and not from its last call
-        self._limit = min(self._limit, seconds)
-        if self._limit <= 0:
-            self._interrupt()
+        self._limit = min(self._limit, seconds or LAST_STRETCH_SECS)
+        if seconds <= 0:
+            self._is_stopped = True
+            if self._computes_since is not None:  # else it ends in a host call, as an agent in Python does
+                self._interrupt()
 
     def check(self, now: float) -> None:
         """Interrupt it, if it has computed for too long."""
         since = self._computes_since
         if since is None:
             return
-        if 0 < self._limit <= now - max(since, self._limited_at):
-            how_long = f"{self._limit:g} s after Shutdown"
-            self._end_by(AgentStopped(f"agent {self._name!r} computed for {how_long} without a host call"))
+        if self._limit <= now - max(since, self._limited_at):
+            if not self._is_stopped:
+                how_long = f"{self._limit:g} s after Shutdown"
+                why = f"agent {self._name!r} computed for {how_long} without a host call"
+                self._end_by(AgentStopped(why))
             self._interrupt()
         elif now - since >= self._sandbox.timeout_secs:
             limit = f"{self._sandbox.timeout_secs:g} s (sandbox.timeout_secs)"
@@ -115,7 +122,7 @@ class Guest:
     def _reason(self, error: WasmtimeError) -> BaseException:
         if self._ended_by is not None:
             return self._ended_by
-        if self._limit <= 0:
+        if self._is_stopped:
             return AgentStopped(f"agent {self._name!r} was stopped while it computed")
         return _failure(error)
 

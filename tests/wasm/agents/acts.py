@@ -38,6 +38,24 @@ def plan(host: SyncHost) -> str:
     return "\n".join(map(in_json, told))
 
 
+def puppet(host: SyncHost) -> str | None:
+    """Does what `params` says, which is new each time, and tells what came of it as the name of a tooling.
+
+    So the strings are pulled without a trace, and without a wait.
+    """
+    mcp: Any = host.tooling.get("mcp")
+    while "end" not in (told := type(host)().params):  # pyright: ignore[reportCallIssue]: of guests, which keeps them
+        name, args, kwargs = told["call"]
+        try:
+            came: Any = getattr(host if hasattr(host, name) else mcp, name)(*args, **kwargs)
+        except toolpost.ToolpostError as error:
+            came = {"error": type(error).__name__, "text": str(error)}
+        host.tooling.get(in_json(came))
+    if told["end"] == "failed":
+        raise ValueError("no luck")
+    return "bye" if told["end"] == "exited" else None
+
+
 def in_json(value: Any) -> str:
     def fields(each: Any) -> Any:
         names = [*getattr(each, "__struct_fields__", ()), *getattr(each, "__dataclass_fields__", ())]
@@ -99,11 +117,13 @@ def bad_json(host: SyncHost) -> str:
 
 def after_shutdown(host: SyncHost) -> str:
     assert isinstance(host.recv(60).event, toolpost.Shutdown)
-    try:
-        host.recv(1)
-    except toolpost.HostClosed as error:
-        return str(error)
-    return "received"
+    told: list[str] = []
+    for receive in (lambda: host.recv(1), host.try_recv):
+        try:
+            told.append(repr(receive()))
+        except toolpost.HostClosed as error:
+            told.append(str(error))
+    return ", ".join(told)
 
 
 def wait(host: SyncHost) -> str:
@@ -122,6 +142,12 @@ def recurse(host: SyncHost) -> None:
 
 def loop(host: SyncHost) -> None:
     host.log("looping")
+    while True:
+        pass
+
+
+def loop_once_told(host: SyncHost) -> None:
+    host.recv(60)
     while True:
         pass
 
@@ -164,7 +190,7 @@ def call_often(host: SyncHost) -> str:
 ACTS: dict[str, Callable[[SyncHost], Any]] = {
     each.__name__: each
     for each in (
-        *(plan, say, fail, wrong_type, leave, hold, ungranted, large, bad_json, after_shutdown, wait),
-        *(allocate, recurse, loop, see, speak, call_often),
+        *(plan, puppet, say, fail, wrong_type, leave, hold, ungranted, large, bad_json, after_shutdown, wait),
+        *(allocate, recurse, loop, loop_once_told, see, speak, call_often),
     )
 }

@@ -367,7 +367,7 @@ class SyncHost:
 
     def try_recv(self) -> Envelope | None:
         """The next envelope if one waits, else None."""
-        envelope = _host.try_recv()
+        envelope = _call(_host.try_recv)
         return None if envelope is None else _envelope(envelope)
 
     def log(self, message: str, level: str = "info") -> None:
