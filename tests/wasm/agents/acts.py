@@ -25,11 +25,12 @@ def plan(host: SyncHost) -> str:
     uuids: list[str] = []
     for op, *listed in host.params["plan"]:
         args = list(listed)
+        keywords = args.pop() if args and isinstance(args[-1], dict) and "timeout" in args[-1] else {}
         handle: Any = host if hasattr(host, op) else host.tooling.get("box")
         if op in ("cancel", "is_open", "unsubscribe_resource", "unsubscribe_resource_list"):
-            args[0] = uuids[args[0]]
+            args[0] = uuids[args[0]] if isinstance(args[0], int) else args[0]
         try:
-            came: Any = getattr(handle, op)(*args)
+            came: Any = getattr(handle, op)(*args, **keywords)
         except toolpost.ToolpostError as error:
             came = f"{type(error).__name__}: {error}"
         if op in ("call_tool", "subscribe_resource", "subscribe_resource_list"):
@@ -62,6 +63,23 @@ def in_json(value: Any) -> str:
         return {"is": type(each).__name__, **{name: getattr(each, name) for name in names if name != "kind"}}
 
     return json.dumps(value, default=fields, sort_keys=True)
+
+
+def odd_arguments(host: SyncHost) -> str:
+    """Which of them are refused, and as what."""
+    deep: list[Any] = []
+    for _ in range(200_000):
+        deep = [deep]
+    itself: dict[str, Any] = {}
+    itself["itself"] = itself
+    odd: list[Any] = [
+        *(None, 7, ["a"], b"{}", {"a"}, {b"a": 1}, {1: "a"}, {"a": object()}, {"a": {1}}),
+        *({"a": float("nan")}, {"a": "\ud83d"}, {"\ud83d": 1}, {"a": deep}, itself),
+        *("", "null", "7", '{"a": NaN}', '{"a": 1e999}', '{"a": "\ud83d"}', '{"a": "\\ud83d"}'),
+        *('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", '{"a":' * 201 + "1" + "}" * 201),
+    ]
+    box: Any = host.tooling.get("box")
+    return ", ".join(attempt(lambda each=each: box.call_tool("echo", each)) for each in odd)
 
 
 def say(host: SyncHost) -> Any:
@@ -190,7 +208,21 @@ def call_often(host: SyncHost) -> str:
 ACTS: dict[str, Callable[[SyncHost], Any]] = {
     each.__name__: each
     for each in (
-        *(plan, puppet, say, fail, wrong_type, leave, hold, ungranted, large, bad_json, after_shutdown, wait),
+        *(
+            plan,
+            puppet,
+            odd_arguments,
+            say,
+            fail,
+            wrong_type,
+            leave,
+            hold,
+            ungranted,
+            large,
+            bad_json,
+            after_shutdown,
+            wait,
+        ),
         *(allocate, recurse, loop, loop_once_told, see, speak, call_often),
     )
 }
