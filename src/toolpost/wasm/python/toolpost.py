@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 # Made by componentize-py, of toolpost.wit.
 _types: Any = import_module("wit_world.imports.types")
@@ -465,11 +465,11 @@ def _json_object(arguments: Mapping[str, Any]) -> str:
         raise UsageError(f"arguments cannot be written as JSON: {error}") from None
 
 
-def _is_deeper(value: object, levels: int) -> bool:
+def _is_deeper(value: Any, levels: int) -> bool:
     if isinstance(value, Mapping):
-        inner: Any = value.values()
+        inner = tuple(cast("Mapping[str, Any]", value).values())
     elif isinstance(value, list | tuple):
-        inner = value
+        inner = cast("tuple[Any, ...]", value)
     else:
         return False
     return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
