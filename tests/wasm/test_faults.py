@@ -27,6 +27,11 @@ from toolpost.wasm import binding
 SOAK = int(os.environ.get("TOOLPOST_SOAK", "1"))
 
 
+BUSY = pytest.mark.parametrize(
+    "busy", [wat.component(wat.LOOPS), wat.waiting(wat.SLEEPS)], ids=["computes", "sleeps"]
+)
+
+
 def failed(script: Path | str, params: dict[str, Any] | None = None, **keys: Any) -> str:
     ended = outcome(script, params, **keys)
     assert ended.kind == "failed"
@@ -101,10 +106,18 @@ def test_a_guest_in_python_that_allocates_without_end_runs_out_of_memory(troupe:
 
 
 @pytest.mark.parametrize("simulate", [False, True])
-def test_a_guest_that_computes_for_too_long_is_interrupted(simulate: bool, tmp_path: Path) -> None:
-    text = failed(guest(tmp_path, wat.LOOPS), sandbox={"timeout_secs": 0.1}, simulate=simulate)
+@BUSY
+def test_a_guest_that_goes_without_a_host_call_for_too_long_is_interrupted(
+    busy: bytes, simulate: bool, tmp_path: Path
+) -> None:
+    path = wat.write(tmp_path, "guest", busy)
+    text = failed(path, sandbox={"timeout_secs": 0.1}, simulate=simulate)
 
     assert text == "it computed for 0.1 s (sandbox.timeout_secs) without a host call, and was interrupted"
+
+
+def test_a_guest_in_python_that_sleeps_by_its_own_means_for_too_long_is_interrupted(troupe: Path) -> None:
+    assert failed(troupe, {"act": "doze"}, sandbox={"timeout_secs": 1}).startswith("it computed for 1 s")
 
 
 def test_time_in_host_calls_is_not_counted(troupe: Path) -> None:
@@ -127,21 +140,25 @@ async def until_started(core: Core) -> None:
     await until(lambda: core.runs and core.runs[0].thread)
 
 
-@pytest.mark.parametrize("attempt", range(2 * SOAK))
-async def test_a_guest_in_an_endless_loop_ends_at_shutdown_without_its_grace(
-    attempt: int, tmp_path: Path
+@pytest.mark.parametrize("attempt", range(SOAK))
+@BUSY
+async def test_a_guest_that_makes_no_host_call_ends_at_shutdown_without_its_grace(
+    busy: bytes, attempt: int, tmp_path: Path
 ) -> None:
     async def shut_down(core: Core, stop: asyncio.Event) -> None:
         await until_started(core)
         stop.set()
 
-    ended = await outcomes_when(config(guest(tmp_path, wat.LOOPS)), shut_down)
+    ended = await outcomes_when(config(wat.write(tmp_path, "guest", busy)), shut_down)
 
     why = "AgentStopped: agent 'ada' computed for 0.5 s after Shutdown without a host call"
     assert ended == {"ada": toolpost.Outcome("failed", why)}
 
 
-async def test_a_guest_in_an_endless_loop_ends_at_once_when_there_is_no_grace(tmp_path: Path) -> None:
+@BUSY
+async def test_a_guest_that_makes_no_host_call_ends_at_once_when_there_is_no_grace(
+    busy: bytes, tmp_path: Path
+) -> None:
     async def end(core: Core, _: asyncio.Event) -> None:
         await until_started(core)
         core.end_agent("ada", toolpost.Outcome("asserted"))
@@ -149,7 +166,7 @@ async def test_a_guest_in_an_endless_loop_ends_at_once_when_there_is_no_grace(tm
         left.extend(core.left_behind)
 
     left: list[object] = []
-    ended = await outcomes_when(config(guest(tmp_path, wat.LOOPS)), end)
+    ended = await outcomes_when(config(wat.write(tmp_path, "guest", busy)), end)
 
     assert ended == {"ada": toolpost.Outcome("asserted")}
     assert left == []

@@ -131,7 +131,7 @@ class Guest:
         store.set_epoch_deadline(1)
         store.set_limits(
             memory_size=self._sandbox.memory_mb * 1024 * 1024,
-            memories=1,  # each would have the whole of it
+            memories=self._compiled.memories,  # each would have the whole of it
             table_elements=MOST_TABLE_ELEMENTS,
         )
         return store

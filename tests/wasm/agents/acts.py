@@ -164,6 +164,10 @@ def loop(host: SyncHost) -> None:
         pass
 
 
+def doze(host: SyncHost) -> None:
+    time.sleep(3600)
+
+
 def loop_once_told(host: SyncHost) -> None:
     host.recv(60)
     while True:
@@ -223,6 +227,6 @@ ACTS: dict[str, Callable[[SyncHost], Any]] = {
             after_shutdown,
             wait,
         ),
-        *(allocate, recurse, loop, loop_once_told, see, speak, call_often),
+        *(allocate, recurse, loop, loop_once_told, doze, see, speak, call_often),
     )
 }
