@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,43 +288,52 @@ def test_a_guest_leaves_nothing_in_the_binding(tmp_path: Path) -> None:
 # -- many ------------------------------------------------------------------------------------------
 
 
-def test_a_hundred_guests_run_at_once_each_with_its_own_state(troupe: Path) -> None:
+async def test_a_hundred_guests_run_at_once_each_with_its_own_state(troupe: Path) -> None:
+    async def shut_down(core: Core, stop: asyncio.Event) -> None:
+        await until(lambda: sum("recv()" in run.waits() for run in core.runs) == 100)
+        stop.set()
+
     calls = [{"name": "echo", "result": "same", "structured_content": {"n": 1}}] * 500
-    plan = [["call_tool_blocking", "echo", {"a": 1}], ["list_tools"]] * 5
+    plan = [*[["call_tool_blocking", "echo", {"a": 1}], ["list_tools"]] * 5, ["recv"]]
     one = {"script": str(troupe), "params": {"act": "plan", "plan": plan}}
     tables = {
         "tooling": {"box": {**BOX, "tool_calls": calls}},
         "agents": {f"ada{number}": one for number in range(100)},
     }
 
-    outcomes = set(toolpost.run(tables).values())
+    outcomes = set((await outcomes_when(tables, shut_down)).values())
 
     assert len(outcomes) == 1
-    assert outcomes.pop().kind == "exited"
+    assert str(outcomes.pop()).count("structured_content") == 5
 
 
-def test_two_hosts_in_one_process_run_guests_beside_each_other(troupe: Path) -> None:
-    ends: list[toolpost.Outcome] = []
-    threads = [
-        threading.Thread(target=lambda: ends.append(outcome(troupe, {"act": "say", "text": "here"})))
-        for _ in range(2)
-    ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+async def test_two_hosts_in_one_process_run_guests_beside_each_other(troupe: Path) -> None:
+    async def run_another(core: Core, stop: asyncio.Event) -> None:
+        await until(lambda: core.runs and core.runs[0].waits())
+        others.append(await asyncio.to_thread(outcome, troupe, {"act": "say", "text": "here"}))
+        stop.set()
 
-    assert ends == [toolpost.Outcome("exited", "here")] * 2
+    others: list[toolpost.Outcome] = []
+    ended = await outcomes_when(config(troupe, {"act": "wait"}), run_another)
+
+    assert others == [toolpost.Outcome("exited", "here")]
+    assert ended == {"ada": toolpost.Outcome("exited", "shutdown")}
 
 
-def test_a_guest_computes_while_another_one_is_inside_a_host_call(troupe: Path) -> None:
-    steps = [{"name": "first", "pending": True}, {"name": "second", "result": "gone on"}]
-    tables = {
-        "tooling": {"box": {**BOX, "tool_calls": steps}},
-        "agents": {
-            "waits": {"script": str(troupe), "params": {"act": "plan", "plan": [["recv", 2]]}},
-            "goes": {"script": str(troupe), "params": {"act": "say", "text": "gone"}},
-        },
+def test_a_guest_goes_on_while_another_one_is_inside_a_host_call(troupe: Path) -> None:
+    """The one beside is let go by the call that the other is inside of, and that one by what it does then."""
+    begun = {"kind": "call", "op": "call_tool_blocking", "agent": "inside"}
+    gone_on = {"kind": "call", "op": "list_tools", "agent": "beside"}
+    tooling = {
+        name: {**BOX, "tool_calls": [{"name": "echo", "result": "let go", "after": after}]}
+        for name, after in (("inside", gone_on), ("beside", begun))
+    }
+    plan = [["call_tool_blocking", "echo"], ["list_tools"]]
+    agents = {
+        name: {"script": str(troupe), "params": {"act": "plan", "plan": plan, "tooling": name}}
+        for name in tooling
     }
 
-    assert toolpost.run(tables)["goes"].text == "gone"
+    ended = toolpost.run({"tooling": tooling, "agents": agents})
+
+    assert {name: "let go" in str(each.text) for name, each in ended.items()} == dict.fromkeys(agents, True)

@@ -26,7 +26,7 @@ def plan(host: SyncHost) -> str:
     for op, *listed in host.params["plan"]:
         args = list(listed)
         keywords: Any = args.pop() if args and isinstance(args[-1], dict) and "timeout" in args[-1] else {}
-        handle: Any = host if hasattr(host, op) else host.tooling.get("box")
+        handle: Any = host if hasattr(host, op) else host.tooling.get(host.params.get("tooling", "box"))
         if op in ("cancel", "is_open", "unsubscribe_resource", "unsubscribe_resource_list"):
             args[0] = uuids[args[0]] if isinstance(args[0], int) else args[0]
         try:
