@@ -181,7 +181,11 @@ def see(host: SyncHost) -> str:
         seen[path] = attempt(lambda path=path: Path(path).read_text())
     for path in host.params.get("writes", []):
         seen[f"to {path}"] = attempt(lambda path=path: Path(path).write_text("by a guest"))
-    seen["socket"] = attempt(lambda: socket.socket().connect(("127.0.0.1", host.params["port"])))
+    there = ("127.0.0.1", host.params["port"])
+    seen["connect"] = attempt(lambda: socket.socket().connect(there))
+    seen["bind"] = attempt(lambda: socket.socket().bind(("127.0.0.1", 0)))
+    seen["send"] = attempt(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"hello", there))
+    seen["look up"] = attempt(lambda: socket.getaddrinfo(b"localhost", 80))
     seen["root"] = attempt(lambda: len(list(Path("/").iterdir())))
     return json.dumps(seen)
 
