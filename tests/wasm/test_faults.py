@@ -112,11 +112,13 @@ def test_a_guest_that_goes_without_a_host_call_for_too_long_is_interrupted(
     path = wat.write(tmp_path, "guest", busy)
     text = failed(path, sandbox={"timeout_secs": 0.1}, simulate=simulate)
 
-    assert text == "it computed for 0.1 s (sandbox.timeout_secs) without a host call, and was interrupted"
+    assert text == "it made no host call for 0.1 s (sandbox.timeout_secs), and was interrupted"
 
 
 def test_a_guest_in_python_that_sleeps_by_its_own_means_for_too_long_is_interrupted(troupe: Path) -> None:
-    assert failed(troupe, {"act": "doze"}, sandbox={"timeout_secs": 1}).startswith("it computed for 1 s")
+    assert failed(troupe, {"act": "doze"}, sandbox={"timeout_secs": 1}).startswith(
+        "it made no host call for 1 s"
+    )
 
 
 def test_time_in_host_calls_is_not_counted(troupe: Path) -> None:
@@ -150,7 +152,7 @@ async def test_a_guest_that_makes_no_host_call_ends_at_shutdown_without_its_grac
 
     ended = await outcomes_when(config(wat.write(tmp_path, "guest", busy)), shut_down)
 
-    why = "AgentStopped: agent 'ada' computed for 0.5 s after Shutdown without a host call"
+    why = "AgentStopped: agent 'ada' made no host call for 0.5 s after Shutdown"
     assert ended == {"ada": toolpost.Outcome("failed", why)}
 
 
@@ -221,7 +223,7 @@ def test_ctrl_c_ends_a_simulated_run_whose_guest_computes_and_leaves_nothing_beh
         ended = running.end()
 
     assert ended.status == 130
-    assert "agent 'ada' failed: AgentStopped: agent 'ada' was stopped while it computed" in ended.err
+    assert "agent 'ada' failed: AgentStopped: agent 'ada' was stopped between two host calls" in ended.err
     assert "left behind" not in ended.err
 
 

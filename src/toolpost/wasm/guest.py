@@ -75,19 +75,19 @@ class Guest:
                 self._interrupt()
 
     def check(self, now: float) -> None:
-        """Interrupt it, if it has computed for too long."""
+        """Interrupt it, if it has computed (or slept) for too long."""
         since = self._computes_since
         if since is None:
             return
         if self._limit <= now - max(since, self._limited_at):
             if not self._is_stopped:
                 how_long = f"{self._limit:g} s after Shutdown"
-                why = f"agent {self._name!r} computed for {how_long} without a host call"
+                why = f"agent {self._name!r} made no host call for {how_long}"
                 self._end_by(AgentStopped(why))
             self._interrupt()
         elif now - since >= self._sandbox.timeout_secs:
             limit = f"{self._sandbox.timeout_secs:g} s (sandbox.timeout_secs)"
-            self._end_by(GuestFailed(f"it computed for {limit} without a host call, and was interrupted"))
+            self._end_by(GuestFailed(f"it made no host call for {limit}, and was interrupted"))
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -123,7 +123,7 @@ class Guest:
         if self._ended_by is not None:
             return self._ended_by
         if self._is_stopped:
-            return AgentStopped(f"agent {self._name!r} was stopped while it computed")
+            return AgentStopped(f"agent {self._name!r} was stopped between two host calls")
         return _failure(error)
 
     def _new_store(self, engine: Engine) -> Store:
