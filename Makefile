@@ -69,7 +69,7 @@ soak: soak-simulated soak-servers ## long runs: simulated ones SOAK=10 times, an
 
 .PHONY: soak-simulated
 soak-simulated: $(READY)
-	@$(SOAKED) tests/host/test_simulated_runs.py & runs=$$!; \
+	@$(SOAKED) tests/host/test_simulated_runs.py tests/wasm/test_simulated_guests.py & runs=$$!; \
 		$(SOAKED) tests/testing/test_examples.py; examples=$$?; wait $$runs && exit $$examples
 
 # Options of tests/soak: SOAK_SERVERS="--seconds 60 --calls 20000 --seed 7"

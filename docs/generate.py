@@ -18,7 +18,7 @@ from toolpost.config.describe import expected
 from toolpost.config.hints import Marks, bare, is_struct, item_hint
 from toolpost.config.model import AgentAssertions, AgentTable, CaseSettings, Preopen, Sandbox, Tunables
 from toolpost.tooling.registry import find_kind, kind_names
-from toolpost.wasm.build import WIT
+from toolpost.wasm.wit import WIT
 
 _MARK = re.compile(r"<!-- generated: (\w+) -->")
 _TOP_LEVEL = re.compile(r"(?:^///.*\n)+(?=interface |world )", re.MULTILINE)

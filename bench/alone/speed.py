@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import toolpost
-from bench.alone.null import opened
+from bench.alone.null import CONFIG, opened
 from bench.alone.table import Table, rate
 from toolpost.host.inbox import Inbox
 from toolpost.trace.log import Trace
@@ -79,6 +79,23 @@ async def in_place(count: int, *, trace: bool) -> float:
         return count / (time.process_time() - begun)
 
 
+def in_place_from_a_thread(count: int) -> float:
+    """The same of a sync agent: each call goes to the loop and back."""
+    seconds = math.nan
+
+    def run(host: toolpost.SyncHost) -> None:
+        nonlocal seconds
+        it = host.tooling.get("it")
+        begun = time.process_time()
+        for _ in range(count):
+            it.call_tool_blocking("echo", {"message": "hi"})
+        seconds = time.process_time() - begun
+
+    outcomes = toolpost.run(CONFIG, agents={"agent": run})
+    assert str(outcomes["agent"]) == "completed", outcomes
+    return count / seconds
+
+
 async def queued(count: int, *, trace: bool) -> float:
     """`call_tool` and `recv`, 64 at a time."""
     at_once = 64
@@ -130,6 +147,7 @@ def tables(count: int = 20_000, rounds: int = 2) -> list[Table]:
         "updates, traced": lambda: house(count, trace=True),
         "calls in place": lambda: in_place(count, trace=False),
         "calls in place, traced": lambda: in_place(count, trace=True),
+        "calls in place, sync agent": lambda: in_place_from_a_thread(count // 4),
         "calls queued and received": lambda: queued(count, trace=False),
         "calls queued and received, traced": lambda: queued(count, trace=True),
         "mock steps, async agent": lambda: mock(count // 4, is_async=True, simulate=False),

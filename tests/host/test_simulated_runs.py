@@ -1,6 +1,7 @@
 """Random scripts, random agents and random seeds through the simulation, against what every run promises.
 
-An agent is a list of things to do; the same list makes a sync agent or an async one. What happened is read
+An agent is a list of things to do; the same list makes a sync agent, an async one, or a guest
+(tests/wasm/test_simulated_guests.py). What happened is read
 off the trace, each record with the virtual time at which it was written, and held against the script: since
 time is virtual, it is known when each answer is due, and nothing may come earlier, later or twice.
 
@@ -214,9 +215,13 @@ plans = st.builds(
 
 # -- an agent at work ------------------------------------------------------------------------------
 
-Request: TypeAlias = Callable[[], Any]
-"""Something to ask the host for: to be awaited where the agent is async."""
+Request: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""A call of the host or of its tooling: its name and arguments."""
 Acting: TypeAlias = Generator[Request, Any, None]
+
+
+def ask(name: str, *args: Any, **kwargs: Any) -> Request:
+    return name, args, kwargs
 
 
 class Part:
@@ -225,25 +230,23 @@ class Part:
     def __init__(self, name: str, program: Program, run: Run) -> None:
         self.name = name
         self.doing: Op = ()
-        self._program = program
+        self.program = program
         self._run = run
         self.cancelled: set[str] = set()
         """What it has cancelled, which may have waited in its inbox."""
         self._has_shutdown = False
         self._last_now = 0.0
-        self._host: Any = None
-        self._mcp: Any = None
 
     def agent(self) -> Agent:
-        return Agent(self.name, self._in_task if self._program.is_async else self._in_thread)
+        return Agent(self.name, self._in_task if self.program.is_async else self._in_thread)
 
     async def _in_task(self, host: Any) -> str | None:
-        acting = self._act(host)
+        mcp, acting = host.tooling.get("mcp"), self.act()
         try:
             request = next(acting)
             while True:
                 try:
-                    answer = request()
+                    answer = self._call(host, mcp, request)
                     if inspect.isawaitable(answer):
                         answer = await answer
                 except toolpost.ToolpostError as error:
@@ -254,12 +257,12 @@ class Part:
             return self._end()
 
     def _in_thread(self, host: Any) -> str | None:
-        acting = self._act(host)
+        mcp, acting = host.tooling.get("mcp"), self.act()
         try:
             request = next(acting)
             while True:
                 try:
-                    answer = request()
+                    answer = self._call(host, mcp, request)
                 except toolpost.ToolpostError as error:
                     request = acting.throw(error)
                 else:
@@ -267,28 +270,31 @@ class Part:
         except StopIteration:
             return self._end()
 
+    def _call(self, host: Any, mcp: Any, request: Request) -> Any:
+        name, args, kwargs = request
+        return getattr(host if hasattr(host, name) else mcp, name)(*args, **kwargs)
+
     def _end(self) -> str | None:
-        if self._program.end == "failed":
+        if self.program.end == "failed":
             raise ValueError("no luck")
-        return "bye" if self._program.end == "exited" else None
+        return "bye" if self.program.end == "exited" else None
 
     def expected(self) -> list[str]:
         """The outcomes that it can come to."""
         own = {"completed": "completed", "exited": "exited: bye", "failed": "failed: ValueError: no luck"}
         late = f"failed: AgentStopped: agent {self.name!r} did not end in time after Shutdown"
         return [
-            own[self._program.end],
+            own[self.program.end],
             *[late for _ in range(self._run.is_stopping)],
             *[str(DEADLOCK) for _ in range(self._run.has_stalled)],
         ]
 
-    def _act(self, host: Any) -> Acting:
-        self._host, self._mcp = host, host.tooling.get("mcp")
+    def act(self) -> Acting:
         try:
-            for op in self._program.ops:
+            for op in self.program.ops:
                 self.doing = op
                 yield from getattr(self, f"_{op[0]}")(*op[1:])
-                self._see_time((yield host.now))
+                self._see_time((yield ask("now")))
         except AssertionError as fault:
             self._run.faults.append(fault)
         finally:
@@ -302,7 +308,7 @@ class Part:
         limits = self._run.limits[self.name]
         limits.append(timeout)
         try:
-            uuid = yield lambda: self._mcp.call_tool(tool, timeout=timeout)
+            uuid = yield ask("call_tool", tool, timeout=timeout)
         except toolpost.HostClosed:
             assert self._run.is_stopping
             limits.pop()
@@ -313,9 +319,8 @@ class Part:
             self._run.known.append((self.name, uuid))
 
     def _subscribe(self, uri: str | None) -> Acting:
-        mcp = self._mcp
         try:
-            uuid = yield mcp.subscribe_resource_list if uri is None else lambda: mcp.subscribe_resource(uri)
+            uuid = yield ask("subscribe_resource_list") if uri is None else ask("subscribe_resource", uri)
         except toolpost.HostClosed:
             assert self._run.is_stopping
         else:
@@ -324,7 +329,7 @@ class Part:
     def _block(self, tool: str, timeout: float | None) -> Acting:
         self._run.limits[self.name].append(timeout)
         try:
-            result = yield lambda: self._mcp.call_tool_blocking(tool, timeout=timeout)
+            result = yield ask("call_tool_blocking", tool, timeout=timeout)
         except toolpost.ToolpostError as error:
             text = str(error)
         else:
@@ -334,7 +339,7 @@ class Part:
     def _receive(self, timeout: float | None) -> Acting:
         start, limit = self._run.now(), 60 if timeout is None else timeout
         try:
-            envelope = yield lambda: self._host.recv(timeout)
+            envelope = yield ask("recv", timeout)
         except toolpost.RecvTimeout:
             assert self._run.now() == pytest.approx(start + limit, abs=TINY)
             self._run.check_nothing_waits(self.name, self.cancelled)
@@ -348,7 +353,7 @@ class Part:
 
     def _look(self) -> Acting:
         try:
-            envelope = yield self._host.try_recv
+            envelope = yield ask("try_recv")
         except toolpost.HostClosed:
             assert self._has_shutdown, "the inbox is closed only behind Shutdown"
         else:
@@ -364,17 +369,17 @@ class Part:
     def _cancel(self, which: int, how: str) -> Acting:
         known = [*self._run.known, ("nobody", "00000000-0000-4000-8000-000000000000")]
         owner, uuid = known[which % len(known)]
-        yield lambda: getattr(self._mcp, how)(uuid)
+        yield ask(how, uuid)
         if owner == self.name:
             self.cancelled.add(uuid)
-            assert not (yield lambda: self._mcp.is_open(uuid)), "open, though it was cancelled"
+            assert not (yield ask("is_open", uuid)), "open, though it was cancelled"
 
     def _ask(self, which: int) -> Acting:
         """Whether a source is open, which the trace tells as well."""
         if known := self._run.known:
             owner, uuid = known[which % len(known)]
             before = self._run.is_open(uuid)
-            is_open = yield lambda: self._mcp.is_open(uuid)
+            is_open = yield ask("is_open", uuid)
             if owner != self.name:
                 assert not is_open, "another agent's source"
             elif before == self._run.is_open(uuid):  # else it has ended meanwhile
@@ -382,17 +387,22 @@ class Part:
 
     def _read(self, uri: str) -> Acting:
         try:
-            yield lambda: self._mcp.read_resource(uri)
+            yield ask("read_resource", uri)
         except toolpost.ResourceNotFound:
             pass
 
     def _list(self, which: str) -> Acting:
-        yield getattr(self._mcp, which)
+        yield ask(which)
 
     def _sleep(self, seconds: float) -> Acting:
         start = self._run.now()
-        yield lambda: self._host.sleep(seconds)
+        yield ask("sleep", seconds)
         assert self._run.now() == pytest.approx(start + seconds, abs=TINY)
+
+
+def threads_under_way() -> set[threading.Thread]:
+    """But not the one that looks after guests, which goes once it has seen that there are none."""
+    return {each for each in threading.enumerate() if each.name != "toolpost guests"}
 
 
 # -- a run -----------------------------------------------------------------------------------------
@@ -401,9 +411,9 @@ class Part:
 class Run:
     """One run of a plan: what happened, when, and what was due."""
 
-    def __init__(self, plan: Plan, config: toolpost.Config | None = None) -> None:
+    def __init__(self, plan: Plan, config: toolpost.Config, part: Callable[..., Part] = Part) -> None:
         self.plan = plan
-        self._config = config or load_config(plan.config())
+        self._config = config
         self.loop = SimulatedLoop(plan.seed)
         self.moments: list[tuple[float, TraceEvent]] = []
         """The trace, with the virtual time of each record."""
@@ -419,14 +429,14 @@ class Run:
         self.is_stopping = False
         self.has_stalled = False
         names = NAMES[: len(plan.programs)]
-        self.parts = [Part(name, each, self) for name, each in zip(names, plan.programs, strict=True)]
+        self.parts = [part(name, each, self) for name, each in zip(names, plan.programs, strict=True)]
 
     def play(self) -> list[str]:
         """Run it, see that nothing is left of it, and give its trace in JSON, with the times."""
-        threads = set(threading.enumerate())
+        threads = threads_under_way()
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.run(self._live())
-        assert set(threading.enumerate()) == threads
+        assert threads_under_way() == threads
         if self.faults:
             raise self.faults[0]
         times = [moment for moment, _ in self.moments]

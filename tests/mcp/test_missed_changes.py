@@ -6,11 +6,13 @@ import asyncio
 from pathlib import Path
 
 import anyio
+import pytest
 from aiohttp import web
 
 from tests.mcp.support import event_of, host, http, odd, received, until
 from tests.servers.own.odd_http import Message, OddHttp, answer_to, odd_http
 from toolpost import ResourceUpdated
+from toolpost.mcp import subscriptions
 
 A = "odd://a"
 
@@ -63,6 +65,27 @@ async def test_over_http_a_subscription_is_not_undone_by_the_end_of_the_one_befo
 
         assert changing.is_subscribed
         await server.updated(A)
+        assert isinstance(await event_of(opened, second), ResourceUpdated)
+
+
+async def test_an_end_that_takes_too_long_does_not_undo_what_came_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subscriptions, "UNSUBSCRIBE_SECS", 0.05)
+    async with odd_http() as server, host(http(server.url)) as opened:
+        changing, it = Changing(server), opened.tooling.get("it")
+
+        async def comes_late(request: web.Request, message: Message) -> web.StreamResponse:
+            await until(lambda: changing.asked == 2)
+            return await changing.unsubscribe(request, message)
+
+        server.on["resources/unsubscribe"] = comes_late
+        first = await it.subscribe_resource(A)
+        await it.read_resource(A)
+        await it.unsubscribe_resource(first)
+        second = await it.subscribe_resource(A)
+        await until(lambda: changing.ended and changing.is_subscribed)
+
         assert isinstance(await event_of(opened, second), ResourceUpdated)
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import ROOT
-from toolpost.wasm.build import WIT, build
+from toolpost.wasm.build import build
 from toolpost.wasm.engine import compiled
+from toolpost.wasm.wit import WIT
 
 AGENTS = Path(__file__).parent / "agents"
 EXAMPLES = ROOT / "examples" / "testing"

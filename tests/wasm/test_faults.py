@@ -7,7 +7,7 @@ import gc
 import json
 import logging
 import os
-import threading
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,18 @@ import pytest
 from wasmtime.component._linker import RESOURCE_DTORS
 
 import toolpost
+from tests.cli.support import started, write_config
 from tests.wasm import wat
 from tests.wasm.support import BOX, config, outcome, outcomes_when
 from toolpost.host.core import Core
 from toolpost.wasm import binding
 
 SOAK = int(os.environ.get("TOOLPOST_SOAK", "1"))
+
+
+BUSY = pytest.mark.parametrize(
+    "busy", [wat.component(wat.LOOPS), wat.waiting(wat.SLEEPS)], ids=["computes", "sleeps"]
+)
 
 
 def failed(script: Path | str, params: dict[str, Any] | None = None, **keys: Any) -> str:
@@ -99,10 +105,20 @@ def test_a_guest_in_python_that_allocates_without_end_runs_out_of_memory(troupe:
 
 
 @pytest.mark.parametrize("simulate", [False, True])
-def test_a_guest_that_computes_for_too_long_is_interrupted(simulate: bool, tmp_path: Path) -> None:
-    text = failed(guest(tmp_path, wat.LOOPS), sandbox={"timeout_secs": 0.1}, simulate=simulate)
+@BUSY
+def test_a_guest_that_goes_without_a_host_call_for_too_long_is_interrupted(
+    busy: bytes, simulate: bool, tmp_path: Path
+) -> None:
+    path = wat.write(tmp_path, "guest", busy)
+    text = failed(path, sandbox={"timeout_secs": 0.1}, simulate=simulate)
 
-    assert text == "it computed for 0.1 s (sandbox.timeout_secs) without a host call, and was interrupted"
+    assert text == "it made no host call for 0.1 s (sandbox.timeout_secs), and was interrupted"
+
+
+def test_a_guest_in_python_that_sleeps_by_its_own_means_for_too_long_is_interrupted(troupe: Path) -> None:
+    assert failed(troupe, {"act": "doze"}, sandbox={"timeout_secs": 1}).startswith(
+        "it made no host call for 1 s"
+    )
 
 
 def test_time_in_host_calls_is_not_counted(troupe: Path) -> None:
@@ -125,21 +141,25 @@ async def until_started(core: Core) -> None:
     await until(lambda: core.runs and core.runs[0].thread)
 
 
-@pytest.mark.parametrize("attempt", range(2 * SOAK))
-async def test_a_guest_in_an_endless_loop_ends_at_shutdown_without_its_grace(
-    attempt: int, tmp_path: Path
+@pytest.mark.parametrize("attempt", range(SOAK))
+@BUSY
+async def test_a_guest_that_makes_no_host_call_ends_at_shutdown_without_its_grace(
+    busy: bytes, attempt: int, tmp_path: Path
 ) -> None:
     async def shut_down(core: Core, stop: asyncio.Event) -> None:
         await until_started(core)
         stop.set()
 
-    ended = await outcomes_when(config(guest(tmp_path, wat.LOOPS)), shut_down)
+    ended = await outcomes_when(config(wat.write(tmp_path, "guest", busy)), shut_down)
 
-    why = "AgentStopped: agent 'ada' computed for 0.5 s after Shutdown without a host call"
+    why = "AgentStopped: agent 'ada' made no host call for 0.5 s after Shutdown"
     assert ended == {"ada": toolpost.Outcome("failed", why)}
 
 
-async def test_a_guest_in_an_endless_loop_ends_at_once_when_there_is_no_grace(tmp_path: Path) -> None:
+@BUSY
+async def test_a_guest_that_makes_no_host_call_ends_at_once_when_there_is_no_grace(
+    busy: bytes, tmp_path: Path
+) -> None:
     async def end(core: Core, _: asyncio.Event) -> None:
         await until_started(core)
         core.end_agent("ada", toolpost.Outcome("asserted"))
@@ -147,7 +167,21 @@ async def test_a_guest_in_an_endless_loop_ends_at_once_when_there_is_no_grace(tm
         left.extend(core.left_behind)
 
     left: list[object] = []
-    ended = await outcomes_when(config(guest(tmp_path, wat.LOOPS)), end)
+    ended = await outcomes_when(config(wat.write(tmp_path, "guest", busy)), end)
+
+    assert ended == {"ada": toolpost.Outcome("asserted")}
+    assert left == []
+
+
+async def test_a_guest_that_is_stopped_while_it_waits_and_computes_then_is_interrupted(troupe: Path) -> None:
+    async def end(core: Core, _: asyncio.Event) -> None:
+        await until(lambda: core.runs and core.runs[0].waits())
+        core.end_agent("ada", toolpost.Outcome("asserted"))
+        await until(lambda: not core.runs)
+        left.extend(core.left_behind)
+
+    left: list[object] = []
+    ended = await outcomes_when(config(troupe, {"act": "loop_once_told"}), end)
 
     assert ended == {"ada": toolpost.Outcome("asserted")}
     assert left == []
@@ -161,7 +195,7 @@ async def test_a_guest_that_waits_is_told_of_shutdown_and_calls_as_any_agent_aft
     ended = await outcomes_when(config(troupe, {"act": "after_shutdown"}), shut_down)
 
     assert ended["ada"].kind == "exited"
-    assert "Shutdown" in str(ended["ada"].text)
+    assert str(ended["ada"].text).count("has taken Shutdown, the last envelope of its inbox") == 2
 
 
 async def test_a_guest_that_is_stopped_in_a_host_call_is_unwound_and_says_why(troupe: Path) -> None:
@@ -175,6 +209,22 @@ async def test_a_guest_that_is_stopped_in_a_host_call_is_unwound_and_says_why(tr
 
     why = "AgentStopped: agent 'ada' did not end in time after Shutdown"
     assert ended == {"ada": toolpost.Outcome("failed", why)}
+
+
+def test_ctrl_c_ends_a_simulated_run_whose_guest_computes_and_leaves_nothing_behind(
+    troupe: Path, tmp_path: Path
+) -> None:
+    table = f"[agents.ada]\nscript = '{troupe}'\nparams = {{ act = 'loop' }}\n"
+
+    with started("run", "--simulate", "-c", write_config(tmp_path, table)) as running:
+        assert running.process.stderr is not None
+        assert any("looping" in line for line in running.process.stderr)
+        running.signal(signal.SIGINT)
+        ended = running.end()
+
+    assert ended.status == 130
+    assert "agent 'ada' failed: AgentStopped: agent 'ada' was stopped between two host calls" in ended.err
+    assert "left behind" not in ended.err
 
 
 # -- handles ---------------------------------------------------------------------------------------
@@ -240,43 +290,52 @@ def test_a_guest_leaves_nothing_in_the_binding(tmp_path: Path) -> None:
 # -- many ------------------------------------------------------------------------------------------
 
 
-def test_a_hundred_guests_run_at_once_each_with_its_own_state(troupe: Path) -> None:
+async def test_a_hundred_guests_run_at_once_each_with_its_own_state(troupe: Path) -> None:
+    async def shut_down(core: Core, stop: asyncio.Event) -> None:
+        await until(lambda: sum("recv()" in run.waits() for run in core.runs) == 100)
+        stop.set()
+
     calls = [{"name": "echo", "result": "same", "structured_content": {"n": 1}}] * 500
-    plan = [["call_tool_blocking", "echo", {"a": 1}], ["list_tools"]] * 5
+    plan = [*[["call_tool_blocking", "echo", {"a": 1}], ["list_tools"]] * 5, ["recv"]]
     one = {"script": str(troupe), "params": {"act": "plan", "plan": plan}}
     tables = {
         "tooling": {"box": {**BOX, "tool_calls": calls}},
         "agents": {f"ada{number}": one for number in range(100)},
     }
 
-    outcomes = set(toolpost.run(tables).values())
+    outcomes = set((await outcomes_when(tables, shut_down)).values())
 
     assert len(outcomes) == 1
-    assert outcomes.pop().kind == "exited"
+    assert str(outcomes.pop()).count("structured_content") == 5
 
 
-def test_two_hosts_in_one_process_run_guests_beside_each_other(troupe: Path) -> None:
-    ends: list[toolpost.Outcome] = []
-    threads = [
-        threading.Thread(target=lambda: ends.append(outcome(troupe, {"act": "say", "text": "here"})))
-        for _ in range(2)
-    ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+async def test_two_hosts_in_one_process_run_guests_beside_each_other(troupe: Path) -> None:
+    async def run_another(core: Core, stop: asyncio.Event) -> None:
+        await until(lambda: core.runs and core.runs[0].waits())
+        others.append(await asyncio.to_thread(outcome, troupe, {"act": "say", "text": "here"}))
+        stop.set()
 
-    assert ends == [toolpost.Outcome("exited", "here")] * 2
+    others: list[toolpost.Outcome] = []
+    ended = await outcomes_when(config(troupe, {"act": "wait"}), run_another)
+
+    assert others == [toolpost.Outcome("exited", "here")]
+    assert ended == {"ada": toolpost.Outcome("exited", "shutdown")}
 
 
-def test_a_guest_computes_while_another_one_is_inside_a_host_call(troupe: Path) -> None:
-    steps = [{"name": "first", "pending": True}, {"name": "second", "result": "gone on"}]
-    tables = {
-        "tooling": {"box": {**BOX, "tool_calls": steps}},
-        "agents": {
-            "waits": {"script": str(troupe), "params": {"act": "plan", "plan": [["recv", 2]]}},
-            "goes": {"script": str(troupe), "params": {"act": "say", "text": "gone"}},
-        },
+def test_a_guest_goes_on_while_another_one_is_inside_a_host_call(troupe: Path) -> None:
+    """The one beside is let go by the call that the other is inside of, and that one by what it does then."""
+    begun = {"kind": "call", "op": "call_tool_blocking", "agent": "inside"}
+    gone_on = {"kind": "call", "op": "list_tools", "agent": "beside"}
+    tooling = {
+        name: {**BOX, "tool_calls": [{"name": "echo", "result": "let go", "after": after}]}
+        for name, after in (("inside", gone_on), ("beside", begun))
+    }
+    plan = [["call_tool_blocking", "echo"], ["list_tools"]]
+    agents = {
+        name: {"script": str(troupe), "params": {"act": "plan", "plan": plan, "tooling": name}}
+        for name in tooling
     }
 
-    assert toolpost.run(tables)["goes"].text == "gone"
+    ended = toolpost.run({"tooling": tooling, "agents": agents})
+
+    assert {name: "let go" in str(each.text) for name, each in ended.items()} == dict.fromkeys(agents, True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -15,9 +14,8 @@ import toolpost
 from tests.wasm import wat
 from tests.wasm.support import config, outcome
 from toolpost.wasm import engine
-from toolpost.wasm.build import WIT
-from toolpost.wasm.calls import OFFERED
-from toolpost.wasm.interface import VERSION
+from toolpost.wasm.calls import HOST, METHODS
+from toolpost.wasm.wit import PACKAGE, RESOURCE, VERSION, WIT, WORLD, functions
 
 
 def refusal(folder: Path, content: bytes) -> str:
@@ -35,6 +33,7 @@ RUN = """
   (func (export "run") (result (result (option string) (error string)))
     (canon lift (core func $i "run") (memory (core memory $i "m"))))
 """
+ANOTHER_TYPE = "it imports {} of 'toolpost:agent/{}@0.1.0' as `{}`, and toolpost:agent@0.1.0 has `{}`"
 NO_RUN = "it exports {}, and no 'run': the world 'agent' of toolpost:agent@0.1.0 has that"
 
 
@@ -83,6 +82,22 @@ OTHERS = {
         "it imports 'wasi:http/types@0.2.0', which toolpost does not offer",
     ),
     "something else": (importing('"other" (func)'), "it imports 'other', which toolpost does not offer"),
+    "a function of another type": (
+        importing('"toolpost:agent/host@0.1.0" (instance (export "now" (func (result string))))'),
+        ANOTHER_TYPE.format("now", "host", "func() -> string", "func() -> f64"),
+    ),
+    "a function with another parameter": (
+        importing(
+            """"toolpost:agent/tooling@0.1.0" (instance
+            (export "tooling" (type (sub resource)))
+            (export "get" (func (param "name" u8) (result (result (own 0) (error string))))))"""
+        ),
+        ANOTHER_TYPE.format(
+            *("get", "tooling"),
+            "func(name: u8) -> result<tooling, string>",
+            "func(name: string) -> result<tooling, string>",
+        ),
+    ),
     "another run": (
         """(component (core module $m (func (export "run"))) (core instance $i (instantiate $m))
            (func (export "run") (canon lift (core func $i "run"))))""",
@@ -98,13 +113,14 @@ def test_a_component_of_another_world(name: str, tmp_path: Path) -> None:
     assert refusal(tmp_path, wat.assemble(text)) == f"is no guest for this host: {problem}"
 
 
-def test_functions_of_other_types_fail_the_guest_that_calls_them(tmp_path: Path) -> None:
-    """Only names are looked at when it is loaded."""
-    guest = wat.component(f"(call $tell (i32.const 256)) {wat.FINE}", imports=wat.WRONG_NOW, calls="tell")
+def test_a_function_of_wasi_with_another_type_fails_the_guest_and_is_named(tmp_path: Path) -> None:
+    """What WASI has is for the runtime to know, which looks when the guest starts."""
+    text = importing('"wasi:cli/exit@0.2.0" (instance (export "exit" (func (param "status" string))))')
 
-    ended = outcome(wat.write(tmp_path, "guest", guest))
+    told = str(outcome(wat.write(tmp_path, "guest", wat.assemble(text))).text)
 
-    assert str(ended.text).startswith("the component has 'now' with another type: AttributeError: 'float'")
+    assert "`wasi:cli/exit@0.2.0`" in told
+    assert "`exit` has the wrong type" in told
 
 
 def test_the_missing_extra_is_named(tmp_path: Path) -> None:
@@ -125,23 +141,14 @@ toolpost.run({{"agents": {{"ada": {{"script": {path!r}}}}}}})
 
 
 def test_the_host_and_the_interface_have_one_version() -> None:
-    assert f"package toolpost:agent@{VERSION};\n" in WIT.read_text()
+    assert f"package {PACKAGE}@{VERSION};\n" in WIT.read_text()
 
 
 def test_the_host_offers_each_function_of_the_interface() -> None:
-    functions: dict[str, set[str]] = {}
-    interface, prefix = "", ""
-    for line in WIT.read_text().splitlines():
-        if opens := re.match(r"(  )?(interface|resource|world) ([\w-]+) \{", line):
-            interface = interface if opens[1] else opens[3]
-            prefix = f"[method]{opens[3]}." if opens[1] else ""
-            functions.setdefault(interface, set())
-        elif line == "  }":
-            prefix = ""
-        elif function := re.match(r" +([\w-]+): func\(", line):
-            functions[interface].add(prefix + function[1])
+    methods = {f"[method]{RESOURCE}.{name}" for name in METHODS}
+    offered = {"types": set[str](), "tooling": {"get", *methods}, "host": set(HOST), WORLD: {"run"}}
 
-    assert functions == {**OFFERED, "agent": set()}
+    assert {name: set(types) for name, types in functions().items()} == offered
 
 
 # -- the cache -------------------------------------------------------------------------------------
@@ -204,7 +211,7 @@ def test_starts_at_once_leave_one_whole_file(cache: Path, tmp_path: Path) -> Non
         each.join()
 
     (kept,) = cache.iterdir()
-    engine.Compiled(kept).load(engine.new_engine())
+    engine.Compiled(kept, memories=1).load(engine.new_engine())
 
 
 def test_what_was_not_used_for_longest_makes_room_in_the_cache(

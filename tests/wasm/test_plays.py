@@ -80,6 +80,44 @@ PLANS: dict[str, list[list[Any]]] = {
         ["subscribe_resource", "m://none"],
         ["recv", 2],
     ],
+    "bounds": [
+        *[["call_tool", "echo"]] * 9,
+        ["recv"],
+        ["call_tool", "echo"],
+        ["call_tool", "echo"],
+        ["cancel", 3],
+        ["call_tool", "echo"],
+        ["call_tool_blocking", "echo"],
+    ],
+    "cancelling": [
+        ["call_tool", "echo"],
+        ["call_tool", "echo"],
+        ["sleep", 1],
+        ["cancel", 0],
+        ["is_open", 0],
+        ["recv"],
+        ["cancel", 0],
+        ["cancel", 1],
+        ["cancel", ""],
+        ["cancel", "unknown"],
+        ["is_open", "unknown"],
+        ["unsubscribe_resource", "unknown"],
+        ["unsubscribe_resource_list", ""],
+        ["subscribe_resource", "m://a"],
+        ["sleep", 1],
+        ["cancel", 2],
+        ["try_recv"],
+    ],
+    "arguments": [
+        ["call_tool_blocking", "echo", ' {"message" : "\\u00fc\\ud83d\\ude00",\n "n": 1.50, "n": 1E2} '],
+        ["call_tool_blocking", "echo", {"message": "ü", "list": [1, None, True], "deep": {"x": {}}}],
+        ["call_tool", "echo", {"many": [[]] * 100}],
+        ["recv"],
+        ["call_tool", "echo", "{}", {"timeout": 0.005}],
+        ["recv"],
+        ["call_tool_blocking", "echo", {}, {"timeout": 2.5}],
+        *[["call_tool", "echo", {}, {"timeout": each}] for each in (0, -1, float("nan"), "soon", True)],
+    ],
     "time": [
         ["now"],
         ["sleep", 60],
@@ -111,7 +149,11 @@ def played(script: Path, params: dict[str, Any], seed: int) -> tuple[list[str], 
     """The trace and the outcome of one agent on the box, in a simulated run."""
     from toolpost.host.host import new_runner, run_async
 
-    config = {"tooling": {"box": BOX}, "agents": {"ada": {"script": str(script), "params": params}}}
+    config = {
+        "tooling": {"box": BOX},
+        "tunables": {"open_calls_bound": 8},
+        "agents": {"ada": {"script": str(script), "params": params}},
+    }
     with new_runner(simulate=True, seed=seed) as runner:
         report = runner.run(run_async(config))
     return list(report.trace.json_lines()), report.outcomes["ada"]
@@ -126,6 +168,13 @@ def test_a_guest_makes_the_calls_of_the_interface_as_an_agent_in_python_does(nam
 
         assert played(troupe, params, seed) == in_python
         assert in_python[1].kind == "exited"
+
+
+def test_a_guest_is_refused_the_arguments_that_an_agent_in_python_is_refused(troupe: Path) -> None:
+    in_python = played(AGENTS / "acts.py", {"act": "odd_arguments"}, 0)
+
+    assert played(troupe, {"act": "odd_arguments"}, 0) == in_python
+    assert set(str(in_python[1].text).split(", ")) == {"UsageError"}
 
 
 @pytest.mark.parametrize(
@@ -148,27 +197,26 @@ def test_a_guest_ends_as_an_agent_in_python_does(
     assert played(troupe, params, 0)[1] == outcome
 
 
-def example_cases() -> list[Any]:
-    found = sorted(EXAMPLES.glob("*.test.toml"))
-    # these two extend another file, whose agent is replaced by name there
-    return [
-        each.name for each in found if 'script = "' in each.read_text() and "extends" not in each.read_text()
-    ]
-
-
-@pytest.mark.parametrize("name", example_cases())
-def test_an_example_passes_with_guests_under_each_seed_and_leaves_the_trace_of_agents_in_python(
-    name: str, troupe: Path, tmp_path: Path
-) -> None:
-    text = (EXAMPLES / name).read_text()
+@pytest.fixture
+def guests(troupe: Path, tmp_path: Path) -> Path:
+    """The folder of examples, with guests as all its agents."""
 
     def as_guest(found: re.Match[str]) -> str:
         return f'script = "{troupe}"\nparams = {{ part = "{found[1]}", {found[2] or ""} }}'
 
     scripted = re.compile(r'^script = "(\w+)\.py"$(?:\nparams = \{(.*)\}$)?', re.MULTILINE)
-    (tmp_path / name).write_text(scripted.sub(as_guest, text))
-    in_python, as_guests = load_case(EXAMPLES / name), load_case(tmp_path / name)
+    for each in EXAMPLES.glob("*.toml"):
+        (tmp_path / each.name).write_text(scripted.sub(as_guest, each.read_text()))
+    return tmp_path
 
+
+@pytest.mark.parametrize("name", sorted(each.name for each in EXAMPLES.glob("*.test.toml")))
+def test_an_example_passes_with_guests_under_each_seed_and_leaves_the_trace_of_agents_in_python(
+    name: str, guests: Path
+) -> None:
+    in_python, as_guests = load_case(EXAMPLES / name), load_case(guests / name)
+
+    assert all(each.script and each.script.suffix == ".wasm" for each in as_guests.config.agents.values())
     for seed in SEEDS:
         result, trace = run_case(as_guests, seed=seed)
         assert (result.status, result.report) == ("passed", "")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import toolpost
-from toolpost.wasm.build import WIT
+from toolpost.wasm.wit import WIT
 
 FACES = ("Host", "SyncHost", "SyncTooling", "SyncToolings", "Tooling", "Toolings")
 VALUES = (

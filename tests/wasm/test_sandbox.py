@@ -47,7 +47,8 @@ def test_a_guest_reads_no_file_sees_no_variable_and_reaches_no_socket(
     assert found["argv"] == []
     assert {found[path] for path in paths} == {"FileNotFoundError"}
     assert not (tmp_path / "new.txt").exists()
-    assert found["socket"] == "PermissionError"
+    assert {found[each] for each in ("connect", "bind", "send")} == {"PermissionError"}
+    assert found["look up"] == "gaierror"
     with pytest.raises(BlockingIOError):
         server.accept()
 

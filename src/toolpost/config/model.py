@@ -105,7 +105,7 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         float,
         Meta(
             gt=0,
-            description="How long it may compute from one host call to the next; `inf` is for ever.",
+            description="How long it may go on from one host call to the next; `inf` is for ever.",
             extra={"infinite": True},
         ),
     ] = 60.0

@@ -33,6 +33,7 @@ from toolpost.errors import AgentStopped, ConfigError, GuestFailed
 from toolpost.host.bridge import Bridge
 from toolpost.host.cancelling import leave_behind
 from toolpost.host.context import AgentContext
+from toolpost.host.simulation import SimulatedLoop
 from toolpost.host.standing import own_part, own_traceback, shown, stack_of_task, stack_of_thread
 from toolpost.model import Json
 from toolpost.secret import mask
@@ -243,6 +244,7 @@ class AgentRun:
 
     async def _stop(self, why: str) -> None:
         self._halt(why)
+        self._let_unwind()
         if await self._ends_within(STOP_GRACE_SECS):
             return
         if self._task is not None:
@@ -257,6 +259,17 @@ class AgentRun:
             self._report_stuck(why, "its thread is left behind", stack_of_thread(self._thread))
         self._left.set()
         await self._ends_within(STOP_GRACE_SECS)
+
+    def _let_unwind(self) -> None:
+        """In a simulated run: wait for a guest that was interrupted. It ends in a moment, of real time."""
+        loop = asyncio.get_running_loop()
+        if (
+            self._agent.limit is not None
+            and self._thread is not None
+            and isinstance(loop, SimulatedLoop)
+            and loop.turns.is_lost(self._thread)
+        ):
+            self._thread.join(STOP_GRACE_SECS)
 
     def waits(self) -> list[str]:
         """The host calls that it waits in, such as `recv()`."""

@@ -23,9 +23,8 @@ from toolpost.errors import AgentStopped, HostClosed, UsageError
 from toolpost.host.cancelling import Tasks, is_cancelled
 from toolpost.host.inbox import Inbox, Source, Work
 from toolpost.host.order import ACTOR
-from toolpost.host.pump import deliver_call
 from toolpost.host.simulation import SimulatedLoop
-from toolpost.model import Json, JsonObject, ToolResult
+from toolpost.model import Json, JsonObject
 from toolpost.secret import get_logger
 from toolpost.trace.events import Call
 from toolpost.trace.log import Trace
@@ -149,12 +148,14 @@ class AgentContext:
         """Whether a future is one of this loop. Another's would be delivered there, where nothing is safe."""
         return outcome.get_loop() is self._loop
 
-    def follow(self, source: Source, outcome: asyncio.Future[ToolResult], tooling: str) -> None:
-        """Deliver what comes of a call that is under way, and needs no pump."""
+    def follow(
+        self, func: Callable[..., None], source: Source, outcome: asyncio.Future[Any], *args: object
+    ) -> None:
+        """Call `func` with what comes of a call that is under way as it is, and needs no pump."""
         source.work = outcome
         if isinstance(outcome, asyncio.Task):
             self._tasks.adopt(outcome)
-        outcome.add_done_callback(partial(deliver_call, self.inbox, source, tooling))
+        outcome.add_done_callback(partial(func, self.inbox, source, *args))
 
     # -- for the house ---------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import msgspec
 from toolpost.errors import Unsupported, UsageError
 from toolpost.host.context import AgentContext
 from toolpost.host.inbox import Source
-from toolpost.host.pump import pump_call, pump_subscription, started
+from toolpost.host.pump import deliver_call, pump_call, pump_subscription, started
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.tooling.port import Backend, Requests, ToolCall
 
@@ -77,7 +77,7 @@ class Tooling:
             await context.failed(error)
             raise
         if isinstance(outcome, asyncio.Future) and context.is_ours(outcome):
-            context.follow(source, outcome, self._name)
+            context.follow(deliver_call, source, outcome, self._name)
             return source.id
         context.start(pump_call, source, outcome, self._name)
         async with context.working("call_tool", self._name, name):

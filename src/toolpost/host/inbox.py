@@ -17,12 +17,12 @@ event loop. Nothing here is safe to call from another thread: that is the bridge
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-import anyio
 import anyio.lowlevel
 
 from toolpost.errors import HostClosed, TooManyOpenCalls
@@ -75,8 +75,8 @@ class Inbox:
         self._open_calls = 0
         self._filled = 0
         """Room taken by envelopes of subscriptions, or promised to one that waited for it."""
-        self._room_waiters: deque[anyio.Event] = deque()
-        self._readers: deque[anyio.Event] = deque()
+        self._room_waiters: deque[asyncio.Future[None]] = deque()
+        self._readers: deque[asyncio.Future[None]] = deque()
         self._shut = False
 
     # -- sources ---------------------------------------------------------------------------------
@@ -243,13 +243,14 @@ class Inbox:
             self._sources.pop(source.id, None)
 
     async def _wait_for_arrival(self) -> None:
-        turn = anyio.Event()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._readers.append(turn)
         try:
-            await turn.wait()
+            await turn
         except BaseException:
-            if not turn.is_set():
-                self._readers.remove(turn)
+            if turn.cancelled():
+                with suppress(ValueError):
+                    self._readers.remove(turn)
             elif (
                 self._queue or self._returned
             ):  # this reader was called up for an envelope that it will not take
@@ -257,19 +258,18 @@ class Inbox:
             raise
 
     def _wake_reader(self) -> None:
-        if self._readers:
-            self._readers.popleft().set()
+        _call_up_first(self._readers)
 
     async def _take_room(self) -> None:
         if self._filled < self._bound and not self._room_waiters:
             self._filled += 1
             return
-        turn = anyio.Event()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._room_waiters.append(turn)
         try:
-            await turn.wait()
+            await turn
         except BaseException:
-            if turn.is_set():  # the room was ours already: hand it on
+            if not turn.cancelled():  # the room was ours already: hand it on
                 self._free_room()
             else:
                 with suppress(ValueError):
@@ -278,7 +278,15 @@ class Inbox:
 
     def _free_room(self) -> None:
         """Hand the room to the first who waits for it, or free it."""
-        if self._room_waiters:
-            self._room_waiters.popleft().set()
-        else:
+        if not _call_up_first(self._room_waiters):
             self._filled -= 1
+
+
+def _call_up_first(waiters: deque[asyncio.Future[None]]) -> bool:
+    """Let the first go on who still waits; False if nobody does."""
+    while waiters:
+        turn = waiters.popleft()
+        if not turn.done():  # else it has been cancelled, and not had its turn since
+            turn.set_result(None)
+            return True
+    return False

@@ -38,7 +38,7 @@ from toolpost.mcp.jsonrpc import told
 from toolpost.mcp.lenient import Lenient
 from toolpost.mcp.outputs import Outputs
 from toolpost.mcp.pages import Page, T, every_item
-from toolpost.mcp.promise import Promise
+from toolpost.mcp.promise import Onlooker, Promise
 from toolpost.model import Json, JsonObject, ResourceContent, ResourceInfo, Tool, ToolResult
 from toolpost.secret import get_logger, mask, mask_json
 from toolpost.tooling.port import Progress, StartTask, ToolCall
@@ -344,7 +344,7 @@ class Peer:
     def _limit_of(self, call: ToolCall) -> float:
         return self._timeout if call.timeout is None else call.timeout
 
-    def onlooker_of(self, call: ToolCall) -> Callable[[float, float | None, str | None], None] | None:
+    def onlooker_of(self, call: ToolCall) -> Onlooker | None:
         """Who is told of the progress of a call."""
         onlooker = self._onlooker
         if onlooker is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 
@@ -13,6 +13,8 @@ from toolpost.mcp.clock import Clock, Limits
 from toolpost.tooling.port import StartTask
 
 T = TypeVar("T")
+Onlooker: TypeAlias = Callable[[float, float | None, str | None], None]
+"""Told how far a request has come: progress, what it will be at the end, the server's words."""
 
 
 class Answer(asyncio.Future[T]):
@@ -64,7 +66,7 @@ class Promise(asyncio.Future[T]):
         self,
         limits: Limits,
         clock: Clock,
-        onlooker: Callable[[float, float | None, str | None], None] | None = None,
+        onlooker: Onlooker | None = None,
     ) -> None:
         """The onlooker is told of progress."""
         super().__init__(loop=asyncio.get_running_loop())

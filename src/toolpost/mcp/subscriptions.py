@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
 
-from toolpost.errors import ConnectionLost, RequestTimeout, ToolpostError
+from toolpost.errors import ConnectionLost, HostClosed, RequestTimeout, ToolpostError
 from toolpost.mcp.faults import about
 from toolpost.mcp.losses import Losses
 from toolpost.secret import get_logger
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from toolpost.mcp.peer import Peer
 
 UNSUBSCRIBE_SECS = 2.0
-"""How long the server may take to hear that nobody watches any more."""
+"""How long the server may take to hear that nobody watches any more, before who watches next goes on."""
 LOST_ATTEMPTS = 2
 """So often a server may be gone before it has first agreed: it may well be the request's doing."""
 OVERTAKEN_SECS = 2.0
@@ -292,10 +292,35 @@ class Subscriptions:
             loop.call_later(OVERTAKEN_SECS, self._written, watch)
 
     async def _unsubscribe(self, peer: Peer, uri: str) -> None:
+        if peer.in_order:
+            await self._end_interest(peer, uri)
+            return
+        heard = anyio.Event()
+        with suppress(HostClosed):  # then the connection ends too
+            self._start_task(self._end_interest, peer, uri, heard)
+            await heard.wait()
+
+    async def _end_interest(self, peer: Peer, uri: str, heard: anyio.Event | None = None) -> None:
+        since = anyio.current_time()
         try:
             await peer.unsubscribe(uri)
         except ToolpostError as error:
             _log.debug("%s", error)
+        if heard is not None:
+            heard.set()
+            if anyio.current_time() - since >= UNSUBSCRIBE_SECS:
+                await self._renew(peer, uri)
+
+    async def _renew(self, peer: Peer, uri: str) -> None:
+        """Subscribe once more, if anybody has done so since: an end that came late may have undone it."""
+        watch = self._watches.get(uri)
+        if watch is None or peer.ended.is_set():
+            return
+        try:
+            await peer.subscribe(uri)
+        except ToolpostError as error:
+            _log.warning("%s; changes may be missed", error)
+        watch.touch()
 
     async def _hold_stream(self, peer: Peer, watch: _Watch) -> None:
         losses = self._losses()

@@ -43,8 +43,7 @@ Lower: TypeAlias = Callable[[StoreContext, Any, Any], None]
 
 
 class _Function:
-    def __init__(self, name: str, func: Callable[..., Any]) -> None:
-        self._name = name
+    def __init__(self, func: Callable[..., Any]) -> None:
         self._func = func
         self._params: list[ValType] | None = None
         self._lower: Lower | None = None
@@ -55,13 +54,8 @@ class _Function:
         assert self._params is not None
         given = [each.convert_from_c(args[at]) for at, each in enumerate(self._params)]
         result = self._func(store, *given)
-        if self._lower is None:
-            return
-        try:
+        if self._lower is not None:
             self._lower(store, result, results[0])
-        except (AttributeError, KeyError, TypeError) as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise WasmtimeError(f"the component has {self._name!r} with another type: {problem}") from None
 
     def _look_at(self, store: StoreContext, raw_type: Any) -> None:
         with FuncType._from_ptr(raw_type, owner=store) as function:  # pyright: ignore[reportPrivateUsage]: as in the binding
@@ -98,7 +92,7 @@ def _forget(index: Any) -> None:
 def add_func(instance: LinkerInstance, name: str, func: Callable[..., Any]) -> None:
     """Define a function; it is called with the store and its arguments."""
     encoded = name.encode()
-    index = _functions.allocate(_Function(name, func))
+    index = _functions.allocate(_Function(func))
     error = _ffi.wasmtime_component_linker_instance_add_func(
         instance.ptr(), ctypes.create_string_buffer(encoded), len(encoded), _call, index, _forget
     )

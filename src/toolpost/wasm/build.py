@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from toolpost.errors import ToolpostError, UsageError
+from toolpost.wasm.wit import WIT, WORLD
 
-WIT = Path(__file__).with_name("toolpost.wit")
 _GUEST_MODULES = Path(__file__).with_name("python")
 _ENTRY = "toolpost_entry"
 
@@ -33,7 +33,7 @@ def build(agent: Path, output: Path) -> None:
         paths = [
             each for path in (folder, _GUEST_MODULES, agent.parent) for each in ("-p", str(path.resolve()))
         ]
-        command = [program, "-d", str(WIT), "-w", "agent", "componentize", *paths, _ENTRY, "-o", str(made)]
+        command = [program, "-d", str(WIT), "-w", WORLD, "componentize", *paths, _ENTRY, "-o", str(made)]
         environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False)
         if done.returncode != 0:

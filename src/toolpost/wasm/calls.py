@@ -85,6 +85,7 @@ def _recv(host: SyncHost, timeout: float | None) -> Record:
     return convert.envelope(host.recv(timeout))
 
 
+@_either
 def _try_recv(host: SyncHost) -> Record | None:
     envelope = host.try_recv()
     return None if envelope is None else convert.envelope(envelope)
@@ -100,13 +101,6 @@ HOST: dict[str, Callable[Concatenate[SyncHost, ...], Any]] = {
     "sleep": SyncHost.sleep,
 }
 """Those of the interface `host`."""
-
-OFFERED: dict[str, frozenset[str]] = {
-    "types": frozenset(),
-    "tooling": frozenset({"get", *(f"[method]tooling.{name}" for name in METHODS)}),
-    "host": frozenset(HOST),
-}
-"""The functions of each interface of toolpost.wit."""
 
 Guard = Callable[[Callable[[], Any]], Any]
 """Runs one call, and keeps what it raises."""

@@ -22,6 +22,7 @@ from wasmtime import Config, Engine, WasmtimeError
 from wasmtime.component import Component
 
 from toolpost.secret import get_logger
+from toolpost.wasm.waits import interruptible
 
 KEPT_BYTES = 1024**3
 """How much stays in the cache: what was used last."""
@@ -47,6 +48,8 @@ class Compiled:
 
     source: Path | bytes
     """The file in the cache; or what it would hold, where it cannot be written."""
+    memories: int
+    """How many it may have: its own, and that of what stands between it and WASI's waits."""
 
     def load(self, engine: Engine) -> Component:
         """The component, for one engine.
@@ -76,19 +79,21 @@ def compiled(path: Path) -> Compiled:
 
 
 def _from_cache(path: Path) -> Compiled:
-    wasm = path.read_bytes()
+    raw = path.read_bytes()
+    wasm = interruptible(raw)
+    memories = 1 if wasm is raw else 2
     made_by = f"wasmtime {version('wasmtime')} with epochs\n".encode()
     place = cache_folder() / (hashlib.sha256(made_by + wasm).hexdigest() + _SUFFIX)
-    if _is_usable(Compiled(place)):
-        return Compiled(place)
+    if _is_usable(Compiled(place, memories)):
+        return Compiled(place, memories)
     _log.info("compiling %s, once", path)
     code = bytes(Component(new_engine(), wasm).serialize())
     try:
         _keep(place, code)
     except OSError as error:
         _log.warning("%s is compiled for this run alone: %s: %s", path, place.parent, error.strerror)
-        return Compiled(code)
-    return Compiled(place)
+        return Compiled(code, memories)
+    return Compiled(place, memories)
 
 
 def _is_usable(found: Compiled) -> bool:

@@ -23,10 +23,12 @@ from toolpost.errors import AgentStopped, GuestFailed
 from toolpost.host.sync import SyncHost
 from toolpost.wasm.calls import Toolings, define_host
 from toolpost.wasm.engine import Compiled, new_engine
-from toolpost.wasm.interface import PACKAGE, VERSION
 from toolpost.wasm.output import Lines
 from toolpost.wasm.watch import WATCH
+from toolpost.wasm.wit import PACKAGE, VERSION
 
+LAST_STRETCH_SECS = 0.5
+"""How long a guest that was stopped in a host call may compute after it. The next call ends it."""
 MOST_TABLE_ELEMENTS = 1_000_000
 """Of 8 bytes each, which count for no memory of the guest's own."""
 
@@ -42,6 +44,7 @@ class Guest:
         self._limit = math.inf
         """How long it may compute, once the house ends it."""
         self._limited_at = 0.0
+        self._is_stopped = False
         self._computes_since: float | None = None
         """None while it is in a host call."""
         self._lock = threading.Lock()
@@ -54,7 +57,7 @@ class Guest:
         self._engine = engine
         WATCH.add(self)
         try:
-            if self._limit <= 0:  # the house could not tell this engine
+            if self._is_stopped:  # the house could not tell this engine
                 engine.increment_epoch()
             return self._run(engine, store, host)
         finally:
@@ -63,24 +66,28 @@ class Guest:
             store.close()
 
     def limit(self, seconds: float) -> None:
-        """The house ends it: from now on it computes for so long at most. From any thread."""
+        """The house ends it: from now on it computes for so long at most; 0 stops it. From any thread."""
         self._limited_at = time.monotonic()  # before the limit counts: from here, and not from its last call
-        self._limit = min(self._limit, seconds)
-        if self._limit <= 0:
-            self._interrupt()
+        self._limit = min(self._limit, seconds or LAST_STRETCH_SECS)
+        if seconds <= 0:
+            self._is_stopped = True
+            if self._computes_since is not None:  # else it ends in a host call, as an agent in Python does
+                self._interrupt()
 
     def check(self, now: float) -> None:
-        """Interrupt it, if it has computed for too long."""
+        """Interrupt it, if it has computed (or slept) for too long."""
         since = self._computes_since
         if since is None:
             return
-        if 0 < self._limit <= now - max(since, self._limited_at):
-            how_long = f"{self._limit:g} s after Shutdown"
-            self._end_by(AgentStopped(f"agent {self._name!r} computed for {how_long} without a host call"))
+        if self._limit <= now - max(since, self._limited_at):
+            if not self._is_stopped:
+                how_long = f"{self._limit:g} s after Shutdown"
+                why = f"agent {self._name!r} made no host call for {how_long}"
+                self._end_by(AgentStopped(why))
             self._interrupt()
         elif now - since >= self._sandbox.timeout_secs:
             limit = f"{self._sandbox.timeout_secs:g} s (sandbox.timeout_secs)"
-            self._end_by(GuestFailed(f"it computed for {limit} without a host call, and was interrupted"))
+            self._end_by(GuestFailed(f"it made no host call for {limit}, and was interrupted"))
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -115,8 +122,8 @@ class Guest:
     def _reason(self, error: WasmtimeError) -> BaseException:
         if self._ended_by is not None:
             return self._ended_by
-        if self._limit <= 0:
-            return AgentStopped(f"agent {self._name!r} was stopped while it computed")
+        if self._is_stopped:
+            return AgentStopped(f"agent {self._name!r} was stopped between two host calls")
         return _failure(error)
 
     def _new_store(self, engine: Engine) -> Store:
@@ -124,7 +131,7 @@ class Guest:
         store.set_epoch_deadline(1)
         store.set_limits(
             memory_size=self._sandbox.memory_mb * 1024 * 1024,
-            memories=1,  # each would have the whole of it
+            memories=self._compiled.memories,  # each would have the whole of it
             table_elements=MOST_TABLE_ELEMENTS,
         )
         return store

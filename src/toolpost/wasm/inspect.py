@@ -25,6 +25,7 @@ def inspect(path: Path) -> JsonObject:
 
         from toolpost.wasm.engine import compiled, new_engine
         from toolpost.wasm.interface import misfits
+        from toolpost.wasm.waits import OWN_IMPORTS
     except ModuleNotFoundError as error:
         if error.name != "wasmtime":
             raise
@@ -46,7 +47,9 @@ def inspect(path: Path) -> JsonObject:
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "imports": {name: functions(extern.ty, engine) for name, extern in imports.items()},
+        "imports": {
+            name: functions(extern.ty, engine) for name, extern in imports.items() if name not in OWN_IMPORTS
+        },
         "exports": {name: functions(extern.ty, engine) for name, extern in exports.items()},
         "problems": list(misfits(component, engine)),
     }

@@ -25,11 +25,12 @@ def plan(host: SyncHost) -> str:
     uuids: list[str] = []
     for op, *listed in host.params["plan"]:
         args = list(listed)
-        handle: Any = host if hasattr(host, op) else host.tooling.get("box")
+        keywords: Any = args.pop() if args and isinstance(args[-1], dict) and "timeout" in args[-1] else {}
+        handle: Any = host if hasattr(host, op) else host.tooling.get(host.params.get("tooling", "box"))
         if op in ("cancel", "is_open", "unsubscribe_resource", "unsubscribe_resource_list"):
-            args[0] = uuids[args[0]]
+            args[0] = uuids[args[0]] if isinstance(args[0], int) else args[0]
         try:
-            came: Any = getattr(handle, op)(*args)
+            came: Any = getattr(handle, op)(*args, **keywords)
         except toolpost.ToolpostError as error:
             came = f"{type(error).__name__}: {error}"
         if op in ("call_tool", "subscribe_resource", "subscribe_resource_list"):
@@ -38,12 +39,47 @@ def plan(host: SyncHost) -> str:
     return "\n".join(map(in_json, told))
 
 
+def puppet(host: SyncHost) -> str | None:
+    """Does what `params` says, which is new each time, and tells what came of it as the name of a tooling.
+
+    So the strings are pulled without a trace, and without a wait.
+    """
+    mcp: Any = host.tooling.get("mcp")
+    while "end" not in (told := type(host)().params):  # pyright: ignore[reportCallIssue]: of guests, which keeps them
+        name, args, kwargs = told["call"]
+        try:
+            came: Any = getattr(host if hasattr(host, name) else mcp, name)(*args, **kwargs)
+        except toolpost.ToolpostError as error:
+            came = {"error": type(error).__name__, "text": str(error)}
+        host.tooling.get(in_json(came))
+    if told["end"] == "failed":
+        raise ValueError("no luck")
+    return "bye" if told["end"] == "exited" else None
+
+
 def in_json(value: Any) -> str:
     def fields(each: Any) -> Any:
         names = [*getattr(each, "__struct_fields__", ()), *getattr(each, "__dataclass_fields__", ())]
         return {"is": type(each).__name__, **{name: getattr(each, name) for name in names if name != "kind"}}
 
     return json.dumps(value, default=fields, sort_keys=True)
+
+
+def odd_arguments(host: SyncHost) -> str:
+    """Which of them are refused, and as what."""
+    deep: list[Any] = []
+    for _ in range(200_000):
+        deep = [deep]
+    itself: dict[str, Any] = {}
+    itself["itself"] = itself
+    odd: list[Any] = [
+        *(None, 7, ["a"], b"{}", {"a"}, {b"a": 1}, {1: "a"}, {"a": object()}, {"a": {1}}),
+        *({"a": float("nan")}, {"a": "\ud83d"}, {"\ud83d": 1}, {"a": deep}, itself),
+        *("", "null", "7", '{"a": NaN}', '{"a": 1e999}', '{"a": "\ud83d"}', '{"a": "\\ud83d"}'),
+        *('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", '{"a":' * 201 + "1" + "}" * 201),
+    ]
+    box: Any = host.tooling.get("box")
+    return ", ".join(attempt(lambda each=each: box.call_tool("echo", each)) for each in odd)
 
 
 def say(host: SyncHost) -> Any:
@@ -99,11 +135,13 @@ def bad_json(host: SyncHost) -> str:
 
 def after_shutdown(host: SyncHost) -> str:
     assert isinstance(host.recv(60).event, toolpost.Shutdown)
-    try:
-        host.recv(1)
-    except toolpost.HostClosed as error:
-        return str(error)
-    return "received"
+    told: list[str] = []
+    for receive in (lambda: host.recv(1), host.try_recv):
+        try:
+            told.append(repr(receive()))
+        except toolpost.HostClosed as error:
+            told.append(str(error))
+    return ", ".join(told)
 
 
 def wait(host: SyncHost) -> str:
@@ -126,6 +164,16 @@ def loop(host: SyncHost) -> None:
         pass
 
 
+def doze(host: SyncHost) -> None:
+    time.sleep(3600)
+
+
+def loop_once_told(host: SyncHost) -> None:
+    host.recv(60)
+    while True:
+        pass
+
+
 def see(host: SyncHost) -> str:
     """What the system gives it."""
     seen: dict[str, Any] = {"env": dict(os.environ), "argv": sys.argv[1:]}
@@ -133,7 +181,11 @@ def see(host: SyncHost) -> str:
         seen[path] = attempt(lambda path=path: Path(path).read_text())
     for path in host.params.get("writes", []):
         seen[f"to {path}"] = attempt(lambda path=path: Path(path).write_text("by a guest"))
-    seen["socket"] = attempt(lambda: socket.socket().connect(("127.0.0.1", host.params["port"])))
+    there = ("127.0.0.1", host.params["port"])
+    seen["connect"] = attempt(lambda: socket.socket().connect(there))
+    seen["bind"] = attempt(lambda: socket.socket().bind(("127.0.0.1", 0)))
+    seen["send"] = attempt(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"hello", there))
+    seen["look up"] = attempt(lambda: socket.getaddrinfo(b"localhost", 80))
     seen["root"] = attempt(lambda: len(list(Path("/").iterdir())))
     return json.dumps(seen)
 
@@ -164,7 +216,21 @@ def call_often(host: SyncHost) -> str:
 ACTS: dict[str, Callable[[SyncHost], Any]] = {
     each.__name__: each
     for each in (
-        *(plan, say, fail, wrong_type, leave, hold, ungranted, large, bad_json, after_shutdown, wait),
-        *(allocate, recurse, loop, see, speak, call_often),
+        *(
+            plan,
+            puppet,
+            odd_arguments,
+            say,
+            fail,
+            wrong_type,
+            leave,
+            hold,
+            ungranted,
+            large,
+            bad_json,
+            after_shutdown,
+            wait,
+        ),
+        *(allocate, recurse, loop, loop_once_told, doze, see, speak, call_often),
     )
 }

@@ -11,7 +11,7 @@ import toolpost
 # What is imported while a component is built is all that is ever there.
 PARTS = (
     *("acts", "clerk", "courier", "editor", "follower", "librarian"),
-    *("racer", "reader", "sentry", "walker", "writer"),
+    *("racer", "reader", "sentry", "walker", "walker_async", "writer"),
 )
 RUN_OF: dict[str, Any] = {name: import_module(name).run for name in PARTS}
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 # Made by componentize-py, of toolpost.wit.
 _types: Any = import_module("wit_world.imports.types")
@@ -360,14 +360,12 @@ class SyncHost:
 
     def recv(self, timeout: float | None = None) -> Envelope:
         """The next envelope of the inbox, waited for."""
-        limit = (
-            None if timeout is None else _number(timeout, "timeout must be a number of seconds, 0 or more")
-        )
-        return _envelope(_call(_host.recv, limit))
+        wrong = "timeout must be a number of seconds, 0 or more"
+        return _envelope(_call(_host.recv, None if timeout is None else _seconds(timeout, wrong)))
 
     def try_recv(self) -> Envelope | None:
         """The next envelope if one waits, else None."""
-        envelope = _host.try_recv()
+        envelope = _call(_host.try_recv)
         return None if envelope is None else _envelope(envelope)
 
     def log(self, message: str, level: str = "info") -> None:
@@ -383,10 +381,7 @@ class SyncHost:
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
-        wrong = "sleep takes a number of seconds, 0 or more"
-        if _number(seconds, wrong) < 0 or seconds != seconds:
-            raise UsageError(f"{wrong}, not {seconds!r}")
-        _host.sleep(float(seconds))
+        _host.sleep(_seconds(seconds, "sleep takes a number of seconds, 0 or more"))
 
 
 def _awaited(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -433,16 +428,26 @@ class Host(SyncHost):
     sleep = _awaited(SyncHost.sleep)
 
 
+MAX_DEPTH = 200
+
+
 def _handle(name: str) -> Any:
     return _call(_tooling.get, _text("name", name))
 
 
 def _arguments(name: str, arguments: Mapping[str, Any] | str, timeout: float | None) -> tuple[Any, ...]:
     wrong = "timeout must be a positive number of seconds"
+    if timeout == 0:
+        raise UsageError(f"{wrong}, not {timeout!r}")
+    text = arguments if isinstance(arguments, str) else _json_object(arguments)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError("arguments hold half of a surrogate pair, which no JSON text can carry") from None
     return (
         _text("name", name),
-        arguments if isinstance(arguments, str) else _json_object(arguments),
-        None if timeout is None else _number(timeout, wrong),
+        text,
+        None if timeout is None else _seconds(timeout, wrong),
     )
 
 
@@ -452,14 +457,22 @@ def _json_object(arguments: Mapping[str, Any]) -> str:
         raise UsageError(f"arguments must be a mapping or the JSON text of an object, not {kind}")
     if wrong := [key for key in arguments if not isinstance(key, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]: users' calls
         raise UsageError(f"arguments must have strings as keys, not {wrong[0]!r}")
+    if _is_deeper(arguments, MAX_DEPTH):  # the encoder would exhaust the stack, which is a trap
+        raise UsageError(f"arguments are nested more than {MAX_DEPTH} deep, which peers refuse to read")
     try:
-        text = json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError("arguments hold half of a surrogate pair, which no JSON text can carry") from None
+        return json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"arguments cannot be written as JSON: {error}") from None
-    return text
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if isinstance(value, Mapping):
+        inner = tuple(cast("Mapping[str, Any]", value).values())
+    elif isinstance(value, list | tuple):
+        inner = cast("tuple[Any, ...]", value)
+    else:
+        return False
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
 def _text(what: str, value: str) -> str:
@@ -472,8 +485,8 @@ def _sound(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _number(value: float, wrong: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]: it would trap
+def _seconds(value: float, wrong: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]: it would trap
         raise UsageError(f"{wrong}, not {value!r}")
     return float(value)
 
