@@ -12,6 +12,7 @@ import textwrap
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -113,6 +114,21 @@ async def test_a_dial_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
             await it.cancel(call)
 
     assert children(zombies=True) == []
+
+
+async def test_closing_leaves_no_timer_that_runs_for_as_long_as_a_call_may() -> None:
+    def timers() -> list[asyncio.TimerHandle]:
+        loop: Any = asyncio.get_running_loop()
+        return [each for each in loop._scheduled if not each.cancelled() and each.when() > loop.time() + 10]
+
+    before = timers()
+    async with host(odd()) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        await it.call_tool("hold")
+        await it.call_tool("hold", timeout=1000)
+
+    assert timers() == before
 
 
 async def test_closing_with_calls_and_subscriptions_open_leaves_nothing() -> None:

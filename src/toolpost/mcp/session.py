@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from typing import cast
 
@@ -93,15 +93,15 @@ async def shaken_hands(
 ) -> AsyncGenerator[None]:
     """The session of a peer, from its handshake on. A failure is raised as `explain` words it."""
     failure: BaseException | None = None
-    async with peer.session:
-        try:
-            with anyio.fail_after(deadline - anyio.current_time()):
-                await handshake()
-        except (MCPError, ConnectFailed, TimeoutError, ValidationError) as error:
-            failure = error  # raised outside: in here it would come out as a group
-        else:
-            yield
-    peer.limits.close()
+    with closing(peer.limits):
+        async with peer.session:
+            try:
+                with anyio.fail_after(deadline - anyio.current_time()):
+                    await handshake()
+            except (MCPError, ConnectFailed, TimeoutError, ValidationError) as error:
+                failure = error  # raised outside: in here it would come out as a group
+            else:
+                yield
     if failure is not None:
         raise await explain(failure) from None
 
