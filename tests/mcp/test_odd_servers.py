@@ -229,6 +229,22 @@ async def test_a_queued_call_past_its_limit_gets_the_error_as_its_envelope() -> 
     assert "no answer within 0.05 s" in event.text
 
 
+async def test_every_call_to_a_server_that_reads_no_more_runs_out_at_its_limit() -> None:
+    """Most have not been written by then: they wait for their turn, each for the one before."""
+    with anyio.fail_after(20):
+        async with host(odd(request_timeout_secs=0.3)) as opened:
+            it = opened.tooling.get("it")
+            await it.list_tools()
+            await it.call_tool("sleep", {"seconds": 60})
+            calls = [await it.call_tool("echo", {"text": "x" * 50_000}) for _ in range(20)]
+            events = await events_of(opened, calls)
+
+    assert len(events) == 20
+    for event in events.values():
+        assert isinstance(event, Error)
+        assert "no answer within 0.3 s" in event.text
+
+
 async def test_the_limit_of_the_config_holds_for_every_request() -> None:
     async with host(odd(request_timeout_secs=0.1)) as opened:
         it = opened.tooling.get("it")

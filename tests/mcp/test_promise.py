@@ -187,6 +187,31 @@ async def test_a_fault_in_what_an_answer_means_is_the_outcome() -> None:
         await Faulty(Limits(1), Clock(1)).drive(ask())
 
 
+@pytest.mark.parametrize("how", ["cancelled", "expired"])
+async def test_what_is_given_up_as_it_is_about_to_go_on_goes_no_further(how: str) -> None:
+    """A request whose turn to be written has come, for one: it must not be written any more."""
+    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    went_on = False
+
+    async def ask() -> None:
+        nonlocal went_on
+        await turn
+        went_on = True
+        await anyio.sleep_forever()
+
+    promise = Promise[None](Limits(1), Clock(1)).drive(ask())
+    turn.set_result(None)
+    if how == "cancelled":
+        promise.cancel()
+    else:
+        promise.expire()
+
+    with anyio.fail_after(5), pytest.raises((asyncio.CancelledError, TimeoutError)):
+        await promise
+    await asyncio.sleep(0)
+    assert not went_on
+
+
 async def test_any_future_of_asyncios_may_be_waited_for() -> None:
     lock, event = asyncio.Lock(), asyncio.Event()
     await lock.acquire()

@@ -120,7 +120,10 @@ class Promise(asyncio.Future[T]):
     def go_on(self, _: object = None) -> None:
         """What it waited for has come."""
         try:
-            waits_for = self._asking.send(None)
+            if self._is_expired or self.done():  # also where what it waited for had come, and not been told
+                waits_for = self._asking.throw(asyncio.CancelledError())
+            else:
+                waits_for = self._asking.send(None)
         except StopIteration as end:
             self._settle(end.value, None)
         except (Exception, asyncio.CancelledError) as error:
