@@ -185,6 +185,29 @@ async def test_calls_that_find_the_connection_dead_are_sent_on_a_new_one(tmp_pat
 # -- subscriptions over a loss ---------------------------------------------------------------------
 
 
+async def test_calls_that_are_sent_again_keep_their_order_with_those_that_follow(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A call with each turn of the loop, from before the line is found broken until there is a new one."""
+    monkeypatch.setattr(process, "STDIN_CLOSED_SECS", 0.05)
+    monkeypatch.setattr(process, "EXIT_FOLLOWS_SECS", 0.005)
+    log = tmp_path / "log"
+    async with host(odd(log=log)) as opened:
+        it = opened.tooling.get("it")
+        await it.list_tools()
+        await it.call_tool_blocking("close_stdin")
+        calls: list[str] = []
+        for number in range(300):
+            calls += [await it.call_tool("echo", {"text": str(2 * number)})]
+            calls += [await it.call_tool("echo", {"text": str(2 * number + 1)})]
+            await anyio.lowlevel.checkpoint()
+        await events_of(opened, calls)
+
+    numbers = [int(each["params"]["arguments"]["text"]) for each in received(log, "tools/call")[1:]]
+    assert len(numbers) > 500
+    assert numbers == sorted(numbers)
+
+
 @pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
 async def test_a_subscription_goes_on_over_a_kill_with_one_refresh(protocol: str, tmp_path: Path) -> None:
     log = tmp_path / "log"

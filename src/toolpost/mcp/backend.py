@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from toolpost.errors import RequestTimeout, Unsupported, UsageError
 from toolpost.mcp.connection import Connection
@@ -43,6 +44,10 @@ class McpBackend:
         self._site = site
         self._unsent = self._call_tool  # bound once, not with each call
         self._connection = Connection(params, site, self._on_peer)
+        self._lost: Peer | None = None
+        """The last that was found dead."""
+        self._behind = 0
+        """How many requests wait for its end, to be sent on the next one."""
         self._subscriptions = Subscriptions(
             site.name,
             self._connection.ready,
@@ -106,15 +111,32 @@ class McpBackend:
     ) -> T:
         """The outcome of an operation; what comes before its request happens `within` that block."""
         with within():
+            if self._behind and self._lost is not None:
+                await self._wait_ended(self._lost)
             peer = await self._connection.ready()
+            if peer.is_broken:
+                await self._wait_ended(peer)
+                peer = await self._connection.ready()
             await self._subscriptions.wait_written()  # what was subscribed to before is asked for before
         try:
             return await operation(peer)
         except NotSent:
             with within():
-                await peer.ended.wait()  # a server that no longer listens is given up within a moment
+                await self._wait_ended(peer)  # a server that no longer listens is given up within a moment
                 peer = await self._connection.ready()
             return await operation(peer)
+
+    async def _wait_ended(self, peer: Peer) -> None:
+        """Wait for the end of a connection that was found dead. Those who wait here go on in their order."""
+        self._lost = peer
+        self._behind += 1
+        try:
+            if peer.ended.is_set():  # those who have waited are about to go on
+                await anyio.lowlevel.checkpoint()
+            else:
+                await peer.ended.wait()
+        finally:
+            self._behind -= 1
 
     @contextmanager
     def _connecting_by(self, deadline: float, what: str, timeout: float) -> Generator[None]:

@@ -99,11 +99,11 @@ class Connection:
 
     @property
     def peer(self) -> Peer | None:
-        """The live session; None where `ready` would have to wait for it."""
+        """The live session; None where `ready` would have to wait for it, or it takes no more requests."""
         link = self._link
-        if link is None or link.peer is None or link.waiting or link.peer.ended.is_set():
+        if link is None or (peer := link.peer) is None or link.waiting:
             return None
-        return link.peer
+        return None if peer.is_broken or peer.ended.is_set() else peer
 
     async def aclose(self) -> None:
         """End the connection and its process."""

@@ -119,6 +119,8 @@ class WireDispatcher(Dispatcher[TransportContext]):
         """Called when notifications may have been missed while the wire was up."""
         self._fault: str | None = None
         """What the server did, where that ends the wire and what carries it cannot tell."""
+        self.is_broken = False
+        """Whether it is known to take no more requests; its end follows within a moment."""
         self.ended = asyncio.Event()
         """Set when the wire is down."""
 

@@ -146,6 +146,7 @@ class LineDispatcher(WireDispatcher):
         try:
             self._line.write(data)
         except BrokenPipeError:
+            self.is_broken = True
             return False
         return True
 

@@ -131,6 +131,11 @@ class Peer:
         self.ended = dispatcher.ended
         """Set when the connection is down."""
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is known to take no more requests; its end follows within a moment."""
+        return self._dispatcher.is_broken
+
     def on_change(self, watcher: Watcher) -> None:
         """Tell `watcher` of changed resources (eras up to 2025-11-25)."""
         self._watcher = watcher
