@@ -411,9 +411,9 @@ def _interruption(core: Core) -> Generator[asyncio.Event]:
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         nonlocal unheard_since
-        if turns is not None:
-            turns.interrupt()
         loop.call_soon_threadsafe(interrupt)
+        if turns is not None:  # only now, when the loop has something to do: else it would find a deadlock
+            turns.interrupt()
         now = time.monotonic()
         if unheard_since is None:
             unheard_since = now

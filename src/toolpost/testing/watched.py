@@ -154,12 +154,13 @@ class Watched:
             heard()
             self._end(loop, "time-out")
 
-        if isinstance(loop, SimulatedLoop):
-            loop.turns.interrupt()
         try:
             loop.call_soon_threadsafe(end)
         except RuntimeError:  # it has closed: the run is all but over
             heard()
+        # Only now, when the loop has something to do once it goes on: else it would find a deadlock.
+        if isinstance(loop, SimulatedLoop):
+            loop.turns.interrupt()
 
     def _end(self, loop: asyncio.AbstractEventLoop, why: Why) -> None:
         """On the loop: note where the agents stand, and end them."""
