@@ -145,6 +145,41 @@ async def test_an_agent_that_tries_again_and_again_stops_nobody() -> None:
         assert reader.done()
 
 
+@pytest.mark.parametrize("how", ["queued", "received", "in place"])
+async def test_an_agent_that_need_never_wait_lets_others_run(how: str) -> None:
+    memo, turns = Memory(), 0
+    memo.on_call = done
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with opened(memo, open_calls_bound=1000) as (host, tooling):
+        if how == "received":
+            for _ in range(1000):
+                await tooling.call_tool("any")
+            await settle()
+        task = asyncio.create_task(others())
+        for _ in range(1000):
+            match how:
+                case "queued":
+                    await tooling.call_tool("any")
+                case "received":
+                    await host.recv()
+                case _:
+                    await tooling.call_tool_blocking("any")
+        task.cancel()
+    assert turns >= 10
+
+
+def done(call: toolpost.ToolCall) -> asyncio.Future[ToolResult]:
+    outcome: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
+    outcome.set_result(memory.result(call, "done"))
+    return outcome
+
+
 async def test_a_mapping_that_holds_itself_is_a_usage_error() -> None:
     arguments: dict[str, Any] = {}
     arguments["itself"] = arguments

@@ -199,7 +199,13 @@ def children(of: int | None = None, *, zombies: bool = False) -> list[int]:
 
 def wardens(of: int | None = None) -> list[int]:
     """Those of its children that watch over its servers."""
-    return [pid for pid in children(of) if b"warden_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in children(of) if b"warden_process" in _command_of(pid)]
+
+
+def _command_of(pid: int) -> bytes:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""  # it has gone meanwhile
 
 
 def servers(of: int | None = None) -> list[int]:

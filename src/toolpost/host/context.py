@@ -31,6 +31,9 @@ from toolpost.trace.log import Trace
 
 R = TypeVar("R")
 
+AT_A_STRETCH = 64
+"""So many calls that need not wait an agent makes before others have their turn."""
+
 MAIN = "main"
 """The agent that a program is, which opens a host without configured agents."""
 
@@ -64,7 +67,9 @@ class AgentContext:
         """The calls that wait."""
         self.starved: list[tuple[float, float]] = []
         """Each `recv` that timed out: when, by the loop's clock, and its limit, both in seconds."""
-        self.is_simulated = isinstance(self._loop, SimulatedLoop)
+        self._is_simulated = isinstance(self._loop, SimulatedLoop)
+        self._stretch = 0
+        """The calls that did not wait, since others had their turn."""
         self._stopped = False
         self._why = ""
         self._has_ended = False
@@ -84,6 +89,14 @@ class AgentContext:
             )
         if self._stopped:
             raise self.ending()
+
+    def must_yield(self) -> bool:
+        """Whether a call that need not wait lets others run first. In a simulated run each one does."""
+        self._stretch += 1
+        if self._stretch < AT_A_STRETCH and not self._is_simulated:
+            return False
+        self._stretch = 0
+        return True
 
     async def failed(self, error: BaseException) -> None:
         """After what has not waited, and raised: others run first."""
@@ -106,11 +119,12 @@ class AgentContext:
         if not isinstance(coming, asyncio.Future):
             async with self.working(op, *of):
                 return await coming
-        future = coming
-        wait = _Wait(op, of, future)
+        if coming.done() and self.must_yield():
+            await anyio.lowlevel.checkpoint()
+        wait = _Wait(op, of, coming)
         self.under_way[wait] = None
         try:
-            return await future
+            return await coming
         except asyncio.CancelledError:
             if self._stopped and not is_cancelled():
                 raise self.ending() from None

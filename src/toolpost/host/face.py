@@ -71,8 +71,7 @@ class Host:
             self._context.check()
             if not is_seconds(limit):
                 raise UsageError(f"timeout must be a number of seconds, 0 or more, not {timeout!r}")
-            # In a simulated run others may come first, whatever waits.
-            if not self._context.is_simulated and (waits := self._context.inbox.take_nowait()) is not None:
+            if not self._context.must_yield() and (waits := self._context.inbox.take_nowait()) is not None:
                 return waits
         except BaseException as error:
             await self._context.failed(error)

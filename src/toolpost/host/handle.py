@@ -78,8 +78,10 @@ class Tooling:
             raise
         if isinstance(outcome, asyncio.Future) and context.is_ours(outcome):
             context.follow(deliver_call, source, outcome, self._name)
-            return source.id
-        context.start(pump_call, source, outcome, self._name)
+            if not context.must_yield():
+                return source.id
+        else:
+            context.start(pump_call, source, outcome, self._name)
         async with context.working("call_tool", self._name, name):
             return await self._opened(source)
 
