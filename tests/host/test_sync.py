@@ -23,6 +23,9 @@ from tests import memory
 from tests.memory import Memory
 from toolpost import Host, HostClosed, Outcome, SyncHost, SyncTooling, Tooling, UsageError
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -269,8 +272,9 @@ def interrupt(number=signal.SIGINT):
 
 def script(source: str) -> str:
     """What a program prints, run to its end."""
+    preamble = f"{PREAMBLE}\nMemory.drives_calls = {Memory.drives_calls}\n"
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", PREAMBLE + textwrap.dedent(source)],
+        [sys.executable, "-X", "dev", "-W", "error", "-c", preamble + textwrap.dedent(source)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -333,17 +337,19 @@ threading.Thread(target=interrupt_when_asked, daemon=True).start()
 """
 
 
-def test_ctrl_c_at_any_moment_of_a_call_leaves_the_thread_working() -> None:
+@pytest.mark.parametrize("call", ["host.now()", "it.call_tool_blocking('echo')"])
+def test_ctrl_c_at_any_moment_of_a_call_leaves_the_thread_working(call: str) -> None:
     printed = script(
         INTERRUPTER
-        + textwrap.dedent("""
+        + textwrap.dedent(f"""
             seen = 0
             with toolpost.open_host_sync(config) as host:
+                it = host.tooling.get("memo")
                 while seen < 1000:
                     try:
                         asked.put(None)
                         while True:
-                            host.now()
+                            {call}
                     except KeyboardInterrupt:
                         seen += 1
                 print("works", host.tooling.get("memo").call_tool_blocking("echo").name)

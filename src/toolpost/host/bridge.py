@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import anyio
 
 from toolpost.errors import HostClosed, UsageError
-from toolpost.host.cancelling import Tasks, is_cancelled
+from toolpost.host.cancelling import Tasks, Work, is_cancelled
 from toolpost.host.simulation import SimulatedLoop
 
 P = ParamSpec("P")
@@ -49,16 +51,61 @@ class Latch:
             self._lock.acquire()
 
 
+class Landing:
+    """Where the calls of all threads arrive on the loop. To wake it is a system call: one for many calls."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._came: deque[tuple[Callable[[_Hop[Any]], None], _Hop[Any]]] = deque()
+        self._is_woken = False
+
+    def put(self, start: Callable[[_Hop[Any]], None], hop: _Hop[Any]) -> None:
+        """In any thread: have `start` called with `hop`, on the loop.
+
+        Raises:
+            RuntimeError: The loop has closed.
+        """
+        if threading.current_thread() is threading.main_thread():
+            # An interrupt could come between any two steps, and nobody would wake the loop any more.
+            self._loop.call_soon_threadsafe(start, hop)
+            return
+        self._came.append((start, hop))
+        if not self._is_woken:
+            self._is_woken = True
+            try:
+                self._loop.call_soon_threadsafe(self._take)
+            except RuntimeError:
+                self._is_woken = False
+                raise
+
+    def _take(self) -> None:
+        self._is_woken = False  # before: what comes from now on, and is not taken below, wakes it again
+        try:
+            for _ in range(len(self._came)):
+                start, hop = self._came.popleft()
+                start(hop)
+        except BaseException:  # an interrupt, in the loop's own thread: the others are not forgotten for it
+            self._loop.call_soon(self._take)
+            raise
+
+
 class Bridge:
     """Runs functions on the loop for the threads of one agent."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, tasks: Tasks, ending: Callable[[], BaseException]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        tasks: Tasks,
+        ending: Callable[[], BaseException],
+        is_stopped: Callable[[], bool],
+        landing: Landing,
     ) -> None:
         self._loop = loop
+        self._landing = landing
         self._tasks = tasks
         self._ending = ending
         """What a call raises once its agent has ended."""
+        self._is_stopped = is_stopped
         self._turns = loop.turns if isinstance(loop, SimulatedLoop) else None
         self._lock = threading.Lock()
         self._under_way: dict[_Hop[Any], None] = {}
@@ -86,11 +133,20 @@ class Bridge:
 
         return self.cross(bound)
 
-    def cross(self, func: Callable[[], Awaitable[R]], undo: Callable[[R], None] | None = None) -> R:
-        """The result of `func`, awaited on the loop. Where the thread is interrupted, `undo` gets it."""
+    def cross(
+        self,
+        func: Callable[[], Awaitable[R]],
+        undo: Callable[[R], None] | None = None,
+        *,
+        begins: bool = False,
+    ) -> R:
+        """The result of `func`, awaited on the loop. Where the thread is interrupted, `undo` gets it.
+
+        One that `begins` may be called outside of a task, and a future that it gives needs none.
+        """
         turns = self._turns
         if turns is None or self._closed or (player := turns.come()) is None:
-            return self._cross(_Hop(func, undo), self._start)
+            return self._cross(_Hop(func, undo), self._begin if begins else self._start)
         hop = _Hop(func, undo)
         hop.wake = player.go_on_soon
         if player.pause.is_over:  # it is another agent's thread, and that one has ended
@@ -137,7 +193,7 @@ class Bridge:
                 hop.is_over = True
                 raise self._ending()
             self._under_way[hop] = None
-            self._loop.call_soon_threadsafe(start, hop)
+            self._landing.put(start, hop)
 
     def _check(self) -> None:
         """Raise where this thread cannot call: nobody would ever answer it."""
@@ -149,11 +205,20 @@ class Bridge:
                 " thread may: make the call there, or run in real time"
             )
 
+    def _begin(self, hop: _Hop[Any]) -> None:
+        if self._closed:
+            hop.settle_error(self._ending())
+        elif not hop.begin(self._ending_if_stopped):
+            self._start(hop)
+
     def _start(self, hop: _Hop[Any]) -> None:
         try:
             self._tasks.start_soon(hop.run)
         except RuntimeError:  # the agent's tasks have ended between the hop and now
             hop.settle_error(self._ending())
+
+    def _ending_if_stopped(self) -> BaseException | None:
+        return self._ending() if self._is_stopped() else None
 
     def _do(self, hop: _Hop[Any]) -> None:
         if self._closed:
@@ -219,13 +284,14 @@ class _Hop(Generic[R]):
     """One call from a thread, and what came of it."""
 
     __slots__ = (
+        "_begun",
         "_error",
         "_func",
         "_is_given_up",
         "_is_settled",
         "_result",
-        "_scope",
         "_undo",
+        "_work",
         "is_over",
         "wake",
     )
@@ -234,9 +300,12 @@ class _Hop(Generic[R]):
         self._func = func
         """Plain for `do`, async for `run` and `work`."""
         self._undo = undo
+        self._begun: Awaitable[R] | None = None
+        """What came of `begin`, and is to be awaited."""
         self.wake: Callable[[], object]
         """On the loop: let the thread go on, which has its answer."""
-        self._scope: anyio.CancelScope | None = None  # made on the loop: it cannot be made elsewhere
+        self._work: Work | None = None
+        """What is done, once that has begun."""
         self._is_given_up = False
         self._is_settled = False
         """On the loop: the thread is woken, or about to be."""
@@ -257,12 +326,44 @@ class _Hop(Generic[R]):
             if self._keep_result(result):
                 self.wake()
 
+    def begin(self, ending: Callable[[], BaseException | None]) -> bool:
+        """On the loop, at once: begin. Where that needs no task, wake the thread when it is done.
+
+        Args:
+            ending: What the thread is told in place of a cancellation, if that was the agent's end.
+        """
+        if self._is_given_up:
+            return True
+        begun: Awaitable[R] = self._func()
+        if not isinstance(begun, asyncio.Future):
+            self._begun = begun
+            return False
+        coming: asyncio.Future[R] = begun
+        self._work = coming
+        coming.add_done_callback(partial(self._take_outcome, ending))
+        return True
+
+    def _take_outcome(self, ending: Callable[[], BaseException | None], outcome: asyncio.Future[Any]) -> None:
+        try:
+            result = outcome.result()
+        except asyncio.CancelledError as error:
+            self.settle_error(ending() or error)
+        except BaseException as error:
+            self.settle_error(error)
+        else:
+            if self._keep_result(result):
+                self.wake()
+            else:  # it was given up, and is waited for all the same
+                self.settle_error(HostClosed("the call was interrupted"))
+
     async def run(self) -> None:
         """On the loop, as a task of its own: do it and wake the thread."""
-        if self._is_given_up:
+        if self._is_given_up and self._begun is None:
             return
         try:
-            with anyio.CancelScope() as self._scope:
+            with anyio.CancelScope() as self._work:
+                if self._is_given_up:  # what has begun is awaited all the same, to be told
+                    self._work.cancel()
                 if await self.work():
                     self.wake()
         finally:
@@ -271,7 +372,7 @@ class _Hop(Generic[R]):
     async def work(self) -> bool:
         """On the loop: do it. Tells whether the call is settled by that, and the thread to be woken."""
         try:
-            result = await self._func()
+            result = await (self._begun or self._func())
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 self.settle_error(HostClosed("the call was cancelled: its agent has ended"))
@@ -292,10 +393,10 @@ class _Hop(Generic[R]):
         if self._is_settled:
             if self._error is None:
                 self._take_back(cast("R", self._result))
-        elif self._scope is None:
+        elif self._work is not None:
+            self._work.cancel()
+        elif self._begun is None:  # else its task, which is about to begin, sees to it
             self.settle_error(HostClosed("the call was interrupted"))
-        else:
-            self._scope.cancel()
 
     def settle_error(self, error: BaseException) -> None:
         """On the loop. The first settling counts."""

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from toolpost.host.standing import shown, stack_of_task
 from toolpost.secret import get_logger
 
 _log = get_logger("toolpost.host")
+
+
+class Work(Protocol):
+    """What is done for somebody: a scope, or a future."""
+
+    def cancel(self) -> object:
+        """End it."""
+        ...
 
 
 def is_cancelled() -> bool:

@@ -14,14 +14,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 
 from toolpost.errors import AgentStopped, HostClosed, UsageError
-from toolpost.host.cancelling import Tasks, is_cancelled
-from toolpost.host.inbox import Inbox, Source, Work
+from toolpost.host.cancelling import Tasks, Work, is_cancelled
+from toolpost.host.inbox import Inbox, Source
 from toolpost.host.order import ACTOR
 from toolpost.host.simulation import SimulatedLoop
 from toolpost.model import Json, JsonObject
@@ -135,6 +135,20 @@ class AgentContext:
         finally:
             del self.under_way[wait]
 
+    def coming(self, coming: Awaitable[R], op: str, *of: str) -> Awaitable[R]:
+        """The same for a thread, which need not await what is under way: a future that a stop cancels too."""
+        if self._is_simulated or not (isinstance(coming, asyncio.Future) and self.is_ours(coming)):
+            return self.outcome(coming, op, *of)
+        wait = _Wait(op, of, coming)
+        self.under_way[wait] = None
+        coming.add_done_callback(lambda _: self.under_way.pop(wait, None))
+        return coming
+
+    async def refused(self, error: BaseException) -> NoReturn:
+        """Raise what a call has raised before it began, once others have run."""
+        await self.failed(error)
+        raise error
+
     def starve(self, limit: float) -> None:
         """Note that `recv` has waited for nothing."""
         self.starved.append((self._loop.time(), limit))
@@ -191,6 +205,11 @@ class AgentContext:
         """The agent has ended: as `stop`, for what it has left running."""
         self._has_ended = not self._stopped
         self.stop()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether every call raises `ending`."""
+        return self._stopped
 
     def ending(self) -> BaseException:
         """What calls raise once the agent is stopped: a program is told, an agent is ended."""

@@ -25,7 +25,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from toolpost.config import Config, ToolingConfig
 from toolpost.errors import ConfigError, HostClosed, ToolpostError, UnknownTooling, UsageError
 from toolpost.host.agents import NO_OUTCOME, Agent, AgentRun, Outcome
-from toolpost.host.bridge import Bridge
+from toolpost.host.bridge import Bridge, Landing
 from toolpost.host.cancelling import Tasks, end_tasks, is_cancelled
 from toolpost.host.context import MAIN, AgentContext
 from toolpost.host.face import Host
@@ -91,6 +91,7 @@ class Core:
         self._seats: dict[anyio.Event, None] = {}
         """Each is set when an agent has left its seat."""
         self._closing = asyncio.Event()
+        self._landing: Landing
         self._accepts_tasks = False
         self._epoch = 0.0
         self._simulation: SimulatedLoop | None = None
@@ -115,6 +116,7 @@ class Core:
         if self._simulation is not None and self.trace is not None:
             note_progress = self._simulation.note_progress
             self.trace.tap(lambda _: note_progress())
+        self._landing = Landing(loop)
         self._epoch = (time.time() if self._simulation is None else EPOCH) - loop.time()
         self._task = asyncio.create_task(self._live(ready), name="toolpost house")
         try:
@@ -339,7 +341,9 @@ class Core:
                 raise UnknownTooling(tooling, toolings)
             return Tooling(context, tooling, self._backends[tooling])
 
-        bridge = Bridge(asyncio.get_running_loop(), tasks, context.ending)
+        bridge = Bridge(
+            asyncio.get_running_loop(), tasks, context.ending, lambda: context.is_stopped, self._landing
+        )
         has_left = anyio.Event()
         self._seats[has_left] = None
         try:

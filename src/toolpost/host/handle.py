@@ -10,7 +10,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import NoReturn, cast
 
 import anyio.lowlevel
@@ -104,16 +104,12 @@ class Tooling:
             ConnectionLost: The connection died meanwhile; whether the call took effect is unknown.
             RequestTimeout: The server took too long.
         """
-        context = self._context
         try:
-            context.check()
-            call = tool_call(name, arguments, timeout, agent=context.name)
-            self._record("call_tool_blocking", name=name, arguments=call.arguments)
-            outcome = self._backend.call_tool(call)
+            outcome = self._begin(name, arguments, timeout)
         except BaseException as error:
-            await context.failed(error)
+            await self._context.failed(error)
             raise
-        return await context.outcome(outcome, "call_tool_blocking", self._name, name)
+        return await self._context.outcome(outcome, "call_tool_blocking", self._name, name)
 
     def is_open(self, uuid: str) -> bool:
         """Whether a queued call or a subscription of this agent has not come to its end.
@@ -200,6 +196,25 @@ class Tooling:
 
     def _record(self, op: str, **detail: Json) -> None:
         self._context.record(op, self._name, **detail)
+
+    def _begin(
+        self, name: str, arguments: Mapping[str, Json] | str, timeout: float | None
+    ) -> Awaitable[ToolResult]:
+        context = self._context
+        context.check()
+        call = tool_call(name, arguments, timeout, agent=context.name)
+        self._record("call_tool_blocking", name=name, arguments=call.arguments)
+        return self._backend.call_tool(call)
+
+    def _begin_for_thread(
+        self, name: str, arguments: Mapping[str, Json] | str = "{}", *, timeout: float | None = None
+    ) -> Awaitable[ToolResult]:
+        """`call_tool_blocking`, without a task where none is needed."""
+        try:
+            outcome = self._begin(name, arguments, timeout)
+        except BaseException as error:
+            return self._context.refused(error)
+        return self._context.coming(outcome, "call_tool_blocking", self._name, name)
 
     async def _opened(self, source: Source) -> str:
         """The UUID, once the pump has had its first turn: what is called next reaches the server later."""

@@ -21,22 +21,14 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 import anyio.lowlevel
 
 from toolpost.errors import HostClosed, TooManyOpenCalls
 from toolpost.events import Envelope, Event, Shutdown, payload
+from toolpost.host.cancelling import Work
 from toolpost.trace.events import Closed, Inbound, Opened, Reason, SourceKind
 from toolpost.trace.log import Trace
-
-
-class Work(Protocol):
-    """What is done for a source: a scope, or a future."""
-
-    def cancel(self) -> object:
-        """End it."""
-        ...
 
 
 class Source:

@@ -48,6 +48,19 @@ class _Derived(Generic[A]):
         return sync
 
     @staticmethod
+    def _begun(
+        method: Callable[Concatenate[B, P], Awaitable[R]],
+        begin: Callable[Concatenate[B, P], Awaitable[R]],
+    ) -> Callable[Concatenate[_Derived[B], P], R]:
+        """The sync form of an async method, of which a plain one gives what there is to wait for."""
+
+        @functools.wraps(method)
+        def sync(self: _Derived[B], /, *args: P.args, **kwargs: P.kwargs) -> R:
+            return self._bridge.cross(functools.partial(begin, self._behind, *args, **kwargs), begins=True)
+
+        return sync
+
+    @staticmethod
     def _plain(
         method: Callable[Concatenate[B, P], R],
         undo: Callable[[B, R], None] | None = None,
@@ -69,9 +82,11 @@ class _Derived(Generic[A]):
 
 
 _awaited = _Derived._awaited  # pyright: ignore[reportPrivateUsage]: in the class for the sake of what it uses
+_begun = _Derived._begun  # pyright: ignore[reportPrivateUsage]
 _plain = _Derived._plain  # pyright: ignore[reportPrivateUsage]
 
 _forsake = Tooling._forsake  # pyright: ignore[reportPrivateUsage]: no part of the interface
+_begin_for_thread = Tooling._begin_for_thread  # pyright: ignore[reportPrivateUsage]: nor this
 _put_back = Host._put_back  # pyright: ignore[reportPrivateUsage]: nor this
 
 
@@ -82,7 +97,7 @@ class SyncTooling(_Derived[Tooling]):
     name = _plain(Tooling.name)
     list_tools = _awaited(Tooling.list_tools)
     call_tool = _awaited(Tooling.call_tool, _forsake)
-    call_tool_blocking = _awaited(Tooling.call_tool_blocking)
+    call_tool_blocking = _begun(Tooling.call_tool_blocking, _begin_for_thread)
     is_open = _plain(Tooling.is_open, polls=True)
     cancel = _awaited(Tooling.cancel)
     list_resources = _awaited(Tooling.list_resources)
