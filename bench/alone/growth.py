@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import sys
 import time
@@ -31,6 +32,9 @@ FLAT = 2.0
 
 TINY = 1.0
 """Microseconds below which nothing is said of growth: the clock is not that good."""
+
+_COLLECTING = 0
+"""In place of a size: the largest one, with Python's garbage collector at work."""
 
 Costs: TypeAlias = dict[str, float]
 """Microseconds of CPU per item, by what is done with it."""
@@ -216,14 +220,32 @@ def tables(most: int = SIZES[-1], say: Callable[[str], None] = lambda _: None) -
             say(f"growth: {size:,} {curve.measure.__name__.replace('_', ' ')}")
             for name, cost in _measured(curve, size).items():
                 costs.setdefault(name, {})[size] = cost
-    rows = [[name, *(_cell(of, size) for size in sizes), _flat(of)] for name, of in costs.items()]
-    note = "Microseconds of CPU for one, while there are so many at once."
-    return [Table("Growth", note, ["", *(f"{size:,}" for size in sizes), "flat"], rows)]
+        if curve.most >= sizes[-1]:
+            for name, cost in _measured(curve, sizes[-1], collects=True).items():
+                costs[name][_COLLECTING] = cost
+    rows = [
+        [name, *(_cell(of, size) for size in sizes), _flat(of), _cell(of, _COLLECTING)]
+        for name, of in costs.items()
+    ]
+    note = (
+        "Microseconds of CPU for one, while there are so many at once, without Python's garbage collector;"
+        " in the last column with it. It looks at all that is alive, now and then."
+    )
+    head = ["", *(f"{size:,}" for size in sizes), "flat", f"{sizes[-1]:,}, collected"]
+    return [Table("Growth", note, head, rows)]
 
 
-def _measured(curve: Curve, size: int) -> Costs:
+def _measured(curve: Curve, size: int, *, collects: bool = False) -> Costs:
     """The median of as many repetitions as it takes."""
-    runs = [asyncio.run(_awaited(curve.measure(size))) for _ in range(max(1, min(20, AT_LEAST // size)))]
+    runs: list[Costs] = []
+    for _ in range(max(1, min(20, AT_LEAST // size))):
+        gc.collect()
+        if not collects:
+            gc.disable()
+        try:
+            runs.append(asyncio.run(_awaited(curve.measure(size))))
+        finally:
+            gc.enable()
     return {name: median(run[name] for run in runs) for name in runs[0]}
 
 
