@@ -81,19 +81,7 @@ async def in_place(count: int, *, trace: bool) -> float:
 
 def in_place_from_a_thread(count: int) -> float:
     """The same of a sync agent: each call goes to the loop and back."""
-    seconds = math.nan
-
-    def run(host: toolpost.SyncHost) -> None:
-        nonlocal seconds
-        it = host.tooling.get("it")
-        begun = time.process_time()
-        for _ in range(count):
-            it.call_tool_blocking("echo", {"message": "hi"})
-        seconds = time.process_time() - begun
-
-    outcomes = toolpost.run(CONFIG, agents={"agent": run})
-    assert str(outcomes["agent"]) == "completed", outcomes
-    return count / seconds
+    return by_agent(toolpost.load_config(CONFIG), count, is_async=False, simulate=False)
 
 
 async def queued(count: int, *, trace: bool) -> float:
@@ -113,6 +101,11 @@ def mock(count: int, *, is_async: bool, simulate: bool) -> float:
     """Steps of a mock without a delay, taken by one agent."""
     steps = [{"name": "echo", "result": "hi"}] * count
     config = toolpost.load_config({"tooling": {"it": {"kind": "mock", "delay_ms": 0, "tool_calls": steps}}})
+    return by_agent(config, count, is_async=is_async, simulate=simulate)
+
+
+def by_agent(config: toolpost.Config, count: int, *, is_async: bool, simulate: bool) -> float:
+    """Calls in place that one agent makes, one after the other."""
     seconds = math.nan
 
     def run(host: toolpost.SyncHost) -> None:
