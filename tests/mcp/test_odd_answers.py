@@ -93,9 +93,12 @@ async def test_the_time_out_of_a_handshake_says_what_came_instead() -> None:
             await opened.tooling.get("it").list_tools()
 
 
-async def test_an_answer_whose_line_does_not_end_counts_if_the_server_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stdout_stays_open", [False, True])
+async def test_an_answer_whose_line_does_not_end_counts_if_the_server_does(
+    stdout_stays_open: bool, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
-    async with host(odd("no_final_newline", log=log)) as opened:
+    async with host(odd("no_final_newline", log=log, n=int(stdout_stays_open))) as opened:
         it = opened.tooling.get("it")
         for number, text in enumerate(("one", "two"), 1):
             assert (await it.call_tool_blocking("echo", {"text": text})).value == text

@@ -250,8 +250,8 @@ class _Protocol(asyncio.SubprocessProtocol):
         if fd == _STDERR:
             self.flush_stderr()
             return
-        if fd == _STDOUT and (rest := self._stdout.rest()) and self._on_line is not None:
-            self._on_line(rest)
+        if fd == _STDOUT:
+            self._take_rest()
         self.is_leaving = True
         self.writable.set()
         self._end_soon()
@@ -260,6 +260,7 @@ class _Protocol(asyncio.SubprocessProtocol):
         self.exited.set()
         self._drain(_STDERR)
         self._drain(_STDOUT)
+        self._take_rest()
         self._end()
 
     def pause_writing(self) -> None:
@@ -296,6 +297,11 @@ class _Protocol(asyncio.SubprocessProtocol):
             if not data:
                 return
             self.pipe_data_received(fd, data)
+
+    def _take_rest(self) -> None:
+        """Nobody will end the last line: it is as long as it is."""
+        if (rest := self._stdout.rest()) and self._on_line is not None:
+            self._on_line(rest)
 
     def _take_stderr(self, data: bytes) -> None:
         *lines, rest = (bytes(self._stderr) + data).split(b"\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -113,9 +114,14 @@ class ContentLength(Honest):
 
 
 class NoFinalNewline(Honest):
-    """Exits right after its answer to a call, and leaves out the end of the line."""
+    """Exits right after its answer to a call, and leaves out the end of the line.
+
+    With `--n 1` a child of it holds stdout open.
+    """
 
     def call(self, name: str, arguments: Message, id: Any) -> Message | None:
+        if self.n:
+            self.say(child=subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL).pid)
         answer = {"jsonrpc": "2.0", "id": id, **text(arguments.get("text", ""))}
         self.write(json.dumps(answer).encode())
         sys.exit(0)
