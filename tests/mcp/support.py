@@ -203,8 +203,11 @@ def wardens(of: int | None = None) -> list[int]:
 
 
 def _command_of(pid: int) -> bytes:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    """Its arguments. Of a process that has just come to its program the system shows none for a moment."""
+    while is_alive(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if command := Path(f"/proc/{pid}/cmdline").read_bytes():
+                return command
     return b""  # it has gone meanwhile
 
 

@@ -163,18 +163,16 @@ def open_host_sync(
     however often it comes: `KeyboardInterrupt` is raised when everything has been closed.
     """
     core = _core(as_config(config), handlers, trace=trace)
-    with _LoopThread() as thread:
+    with _LoopThread(core.close) as thread:
         seat = thread.run(lambda: _main_seat(core))
-        try:
-            yield SyncOpenHost(OpenHost(core, seat), seat.bridge)
-        finally:
-            thread.run(core.close)
+        yield SyncOpenHost(OpenHost(core, seat), seat.bridge)
 
 
 class _LoopThread:
-    """An event loop in a thread, for a program that has none."""
+    """An event loop in a thread, for a program that has none. It ends when `close` has run on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._close = close
         self._loop = asyncio.new_event_loop()
         self._ends = asyncio.Event()
         self._ended = Latch()
@@ -190,13 +188,18 @@ class _LoopThread:
     def run(self, func: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of an async function on the loop. Interrupted, it is cancelled, and waited for."""
         work = _Work(func)
-        self._loop.call_soon_threadsafe(work.start)
-        _wait_out(work.ended, on_interrupt=lambda: self._loop.call_soon_threadsafe(work.cancel))
+        with _interrupts_put_off(lambda: self._loop.call_soon_threadsafe(work.cancel)):
+            self._loop.call_soon_threadsafe(work.start)
+            work.ended.wait()
         return work.result()
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._ends.set)
-        _wait_out(self._ended)
+        with _interrupts_put_off():
+            try:
+                self.run(self._close)
+            finally:
+                self._loop.call_soon_threadsafe(self._ends.set)
+                self._ended.wait()
 
     def _run_loop(self) -> None:
         try:
@@ -233,20 +236,36 @@ class _Work(Generic[T]):
         return self._task.result()
 
 
-def _wait_out(latch: Latch, on_interrupt: Callable[[], object] = lambda: None) -> None:
-    """Wait to the end, which is bounded, however often Ctrl-C comes; it is raised then."""
-    interrupt: KeyboardInterrupt | None = None
-    is_told = False
-    while not latch.is_set:
+@contextmanager
+def _interrupts_put_off(on_first: Callable[[], object] = lambda: None) -> Generator[None]:
+    """Ctrl-C, however often it comes, is raised at the end of this block. The first one calls `on_first`.
+
+    To catch it in the block would not do: the next may come in the very line that deals with the one before.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # it is not raised here, or not at all
+        return
+    came: list[KeyboardInterrupt] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
         try:
-            if interrupt is not None and not is_told:
-                on_interrupt()
-                is_told = True
-            latch.wait()
+            before(number, frame)
         except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
+            came.append(error)
+            if len(came) == 1:
+                on_first()
+
+    signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield
+    finally:
+        if (
+            signal.getsignal(signal.SIGINT) is on_signal
+        ):  # else the program's own handler put another in place
+            signal.signal(signal.SIGINT, before)
+        if came:
+            raise came[0]
 
 
 # -- agents to their ends --------------------------------------------------------------------------
