@@ -28,7 +28,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("tooling",),
     ("config",),
     ("mock", "mcp"),
-    ("host.order", "host.standing"),
+    ("host.order", "host.pools", "host.standing"),
     ("host.cancelling", "host.turns"),
     ("host.simulation",),
     ("host.bridge", "host.inbox"),

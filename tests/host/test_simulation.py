@@ -195,6 +195,18 @@ def test_a_pool_from_before_the_run_is_foreign_while_it_works_and_only_then() ->
         assert simulate(main) < 3600
 
 
+def test_pools_are_as_before_once_the_last_simulation_has_ended() -> None:
+    before = ThreadPoolExecutor.submit
+
+    async def main() -> None:
+        await asyncio.to_thread(lambda: simulate(lambda: asyncio.sleep(1)))
+        assert ThreadPoolExecutor.submit is not before
+
+    simulate(main)
+
+    assert ThreadPoolExecutor.submit is before
+
+
 def test_callbacks_from_other_threads_are_not_lost_under_any_seed() -> None:
     async def main() -> int:
         loop, came = asyncio.get_running_loop(), list[int]()

@@ -16,12 +16,10 @@ time-outs of whoever waits for it.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures.thread
 import heapq
 import math
 import random
 import selectors
-import sys
 import threading
 import time
 import uuid
@@ -29,6 +27,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import Context
 from typing import Any, TypeVar, cast
 
+from toolpost.host import pools
 from toolpost.host.order import ACTOR, Queued, Shuffled, Timer
 from toolpost.host.standing import own_line, stack_of_thread
 from toolpost.host.turns import Turns
@@ -50,9 +49,6 @@ BLOCKED_SECS = 1.0
 """Real time that an agent's thread may take between two host calls before a warning tells where it stands."""
 
 _log = get_logger("toolpost.simulation")
-_pools: Any = concurrent.futures.thread  # what it keeps of its threads has no public name
-_pool_threads: Any = _pools._threads_queues
-"""Every thread of a `ThreadPoolExecutor`, and the queue of its jobs."""
 _OURS = ("toolpost ", "agent ")
 """How our threads are called: those of other runs in this process too."""
 T = TypeVar("T")
@@ -114,7 +110,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._own_threads.add(pulse)
         pulse.start()
         try:
-            super().run_forever()
+            with pools.watched():
+                super().run_forever()
         finally:
             pulse.stop()
             self._own_threads.discard(pulse)
@@ -267,9 +264,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             return "a process", actor
         for actor in self._virtual_selector.owners():
             return "a socket or a pipe", actor
-        for thread, jobs in tuple(_pool_threads.items()):
-            if thread.is_alive() and (jobs.qsize() or _is_busy(thread)):
-                return f"a job in the pool of {thread.name!r}", ()
+        if (where := pools.job()) is not None:
+            return f"a job in {where}", ()
         ours = self.turns.under_way + sum(thread.is_alive() for thread in self._own_threads)
         if threading.active_count() > ours:  # counted first: agents may have thousands
             for thread in threading.enumerate():
@@ -278,7 +274,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return None
 
     def _is_own(self, thread: threading.Thread) -> bool:
-        if thread in self._own_threads or self.turns.has(thread) or thread in _pool_threads:
+        if thread in self._own_threads or self.turns.has(thread) or pools.has(thread):
             return True
         idle: Any = getattr(thread, "idle_workers", ())  # anyio's, between its jobs
         return thread in idle or thread.name.startswith(_OURS)
@@ -327,12 +323,6 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def _check_closed(self) -> None:
         cast("Any", super())._check_closed()
-
-
-def _is_busy(thread: threading.Thread) -> bool:
-    """Whether a pool's thread is at a job; else it waits for one, in the function of the pool itself."""
-    frame = sys._current_frames().get(thread.ident or 0)  # pyright: ignore[reportPrivateUsage]: the documented way
-    return frame is not None and frame.f_code is not _pools._worker.__code__
 
 
 class _Pulse(threading.Thread):
