@@ -436,6 +436,8 @@ class Run:
         threads = threads_under_way()
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.run(self._live())
+        for thread in threads_under_way() - threads:  # it has said its last, and is about to go
+            thread.join(10)
         assert threads_under_way() == threads
         if self.faults:
             raise self.faults[0]
