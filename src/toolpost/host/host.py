@@ -175,14 +175,13 @@ class _LoopThread:
         self._close = close
         self._loop = asyncio.new_event_loop()
         self._ends = asyncio.Event()
-        self._ended = Latch()
+        # A daemon: a program that is ended inside its `with` block must not hang on this thread.
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(self._run_loop,), name="toolpost host", daemon=True
+        )
 
     def __enter__(self) -> _LoopThread:
-        context = contextvars.copy_context()
-        # A daemon: a program that is ended inside its `with` block must not hang on this thread.
-        threading.Thread(
-            target=lambda: context.run(self._run_loop), name="toolpost host", daemon=True
-        ).start()
+        self._thread.start()
         return self
 
     def run(self, func: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -199,14 +198,11 @@ class _LoopThread:
                 self.run(self._close)
             finally:
                 self._loop.call_soon_threadsafe(self._ends.set)
-                self._ended.wait()
+                self._thread.join()
 
     def _run_loop(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._live())
-        finally:
-            self._ended.set()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._live())
 
     async def _live(self) -> None:
         await self._ends.wait()
