@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,29 @@ def test_what_a_guest_prints_is_logged_by_lines_with_secrets_masked(
         ("WARNING", "***"),
         ("INFO", "another: Zürich"),
     ]
+
+
+LAST = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from toolpost.config import Sandbox
+from toolpost.wasm.engine import compiled
+from toolpost.wasm.guest import Guest
+
+guest = Guest("ada", compiled(Path(sys.argv[1])), Sandbox())
+sys.setswitchinterval(1000)  # other threads that want to run Python get to it when the interpreter ends
+guest(SimpleNamespace(name="ada", params={"act": "speak"}))
+"""
+
+
+def test_a_process_ends_well_right_after_a_guest_that_printed(troupe: Path) -> None:
+    """Tried several times: what goes wrong is the runtime's thread, which may have been quicker."""
+    for _ in range(6):
+        program = [sys.executable, "-c", LAST, str(troupe)]
+        ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+
+        assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize(

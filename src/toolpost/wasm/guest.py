@@ -143,8 +143,7 @@ class Guest:
             wasi.preopen_dir(preopen.path, seen_as, preopen.writable)
         match self._sandbox.stdout:
             case "log":
-                wasi.stdout_custom = lines.stdout.write
-                wasi.stderr_custom = lines.stderr.write
+                lines.take_over(wasi)
             case "inherit":
                 wasi.inherit_stdout()
                 wasi.inherit_stderr()
