@@ -100,6 +100,22 @@ def test_a_guest_gets_no_more_memory_than_it_may_have(tmp_path: Path) -> None:
     assert "unreachable" in text  # which it reaches once it gets no more
 
 
+@pytest.mark.parametrize(
+    ("many", "named"),
+    [
+        ("(core module $m) " + "(core instance (instantiate $m))" * 300, "instance count too high"),
+        (
+            f"(core module $m {'(table 1 funcref)' * 20}) (core instance (instantiate $m))",
+            "table count too high",
+        ),
+        ("(core module $m (table 70000 funcref)) (core instance (instantiate $m))", "70000 elements"),
+    ],
+    ids=["instances", "tables", "elements"],
+)
+def test_a_guest_gets_no_more_of_what_is_no_memory(many: str, named: str, tmp_path: Path) -> None:
+    assert named in failed(guest(tmp_path, wat.FINE, imports=many))
+
+
 def test_a_guest_in_python_that_allocates_without_end_runs_out_of_memory(troupe: Path) -> None:
     assert failed(troupe, {"act": "allocate"}, sandbox={"memory_mb": 64}).startswith("MemoryError")
 
