@@ -211,7 +211,7 @@ def test_starts_at_once_leave_one_whole_file(cache: Path, tmp_path: Path) -> Non
         each.join()
 
     (kept,) = cache.iterdir()
-    engine.Compiled(kept, memories=1).load(engine.new_engine())
+    engine.Compiled(kept, is_wrapped=False).load(engine.new_engine())
 
 
 def test_what_was_not_used_for_longest_makes_room_in_the_cache(

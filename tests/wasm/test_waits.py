@@ -88,6 +88,23 @@ def test_a_guest_without_such_waits_or_of_another_build_stays_as_it_is(guest: by
 WAITING = wat.waiting(wat.FINE)
 
 
+AGAIN = '(import "wasi:io/poll@0.2.1" (instance (export "pollable" (type (sub resource)))))'
+
+
+@pytest.mark.parametrize(
+    ("head", "elsewhere"), [("", wat.WAITS_HEAD), (wat.WAITS_HEAD + AGAIN, "")], ids=["elsewhere", "twice"]
+)
+def test_a_guest_whose_waits_could_not_be_interrupted_is_refused(
+    head: str, elsewhere: str, tmp_path: Path
+) -> None:
+    guest = wat.component(wat.SLEEPS, head=head, imports=elsewhere + wat.WAITS, calls="timer block")
+
+    with pytest.raises(
+        toolpost.ConfigError, match=r"it imports 'wasi:io/poll@0\.2\.0' where its waits could"
+    ):
+        outcome(wat.write(tmp_path, "guest", guest))
+
+
 @given(st.integers(0, 2000), st.binary(max_size=8), st.integers(0, 2000))
 def test_a_damaged_guest_is_left_to_the_runtime(at: int, instead: bytes, end: int) -> None:
     interruptible(WAITING[:at] + instead + WAITING[at + len(instead) : len(WAITING) - end])

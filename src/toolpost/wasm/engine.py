@@ -48,8 +48,8 @@ class Compiled:
 
     source: Path | bytes
     """The file in the cache; or what it would hold, where it cannot be written."""
-    memories: int
-    """How many it may have: its own, and that of what stands between it and WASI's waits."""
+    is_wrapped: bool
+    """Whether waits of ours, with a memory of their own, stand between it and those of WASI."""
 
     def load(self, engine: Engine) -> Component:
         """The component, for one engine.
@@ -81,19 +81,19 @@ def compiled(path: Path) -> Compiled:
 def _from_cache(path: Path) -> Compiled:
     raw = path.read_bytes()
     wasm = interruptible(raw)
-    memories = 1 if wasm is raw else 2
+    is_wrapped = wasm is not raw
     made_by = f"wasmtime {version('wasmtime')} with epochs\n".encode()
     place = cache_folder() / (hashlib.sha256(made_by + wasm).hexdigest() + _SUFFIX)
-    if _is_usable(Compiled(place, memories)):
-        return Compiled(place, memories)
+    if _is_usable(Compiled(place, is_wrapped)):
+        return Compiled(place, is_wrapped)
     _log.info("compiling %s, once", path)
     code = bytes(Component(new_engine(), wasm).serialize())
     try:
         _keep(place, code)
     except OSError as error:
         _log.warning("%s is compiled for this run alone: %s: %s", path, place.parent, error.strerror)
-        return Compiled(code, memories)
-    return Compiled(place, memories)
+        return Compiled(code, is_wrapped)
+    return Compiled(place, is_wrapped)
 
 
 def _is_usable(found: Compiled) -> bool:

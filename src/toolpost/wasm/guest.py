@@ -132,7 +132,7 @@ class Guest:
         store.set_epoch_deadline(1)
         store.set_limits(
             memory_size=self._sandbox.memory_mb * 1024 * 1024,
-            memories=self._compiled.memories,  # each would have the whole of it
+            memories=2 if self._compiled.is_wrapped else 1,  # each may have the whole of it
             instances=MOST_INSTANCES,
             tables=MOST_TABLES,
             table_elements=MOST_TABLE_ELEMENTS,

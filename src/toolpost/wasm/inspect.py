@@ -40,7 +40,8 @@ def inspect(path: Path) -> JsonObject:
 
     engine = new_engine()
     try:
-        component = compiled(path).load(engine)
+        found = compiled(path)
+        component = found.load(engine)
     except (WasmtimeError, OSError) as error:
         raise ToolpostError(f"{path} cannot be loaded: {error}") from None
     imports, exports = component.type.imports(engine), component.type.exports(engine)
@@ -51,7 +52,7 @@ def inspect(path: Path) -> JsonObject:
             name: functions(extern.ty, engine) for name, extern in imports.items() if name not in OWN_IMPORTS
         },
         "exports": {name: functions(extern.ty, engine) for name, extern in exports.items()},
-        "problems": list(misfits(component, engine)),
+        "problems": list(misfits(component, engine, is_wrapped=found.is_wrapped)),
     }
 
 

@@ -21,6 +21,7 @@ from wasmtime.component import (
     VariantType,
 )
 
+from toolpost.wasm.waits import POLL
 from toolpost.wasm.wit import PACKAGE, RESOURCE, VERSION, WORLD, functions
 
 _WASI = {"cli", "clocks", "filesystem", "io", "random", "sockets"}
@@ -29,9 +30,20 @@ _WASI = {"cli", "clocks", "filesystem", "io", "random", "sockets"}
 _INTERFACE = re.compile(r"(?P<package>[^/]+)/(?P<name>[^@]+)@(?P<minor>\d+\.\d+)\.[^@]+")
 
 
-def misfits(component: Component, engine: Engine) -> Iterator[str]:
-    """Why this host cannot run a component; nothing where it can."""
+def misfits(component: Component, engine: Engine, *, is_wrapped: bool) -> Iterator[str]:
+    """Why this host cannot run a component; nothing where it can.
+
+    Args:
+        component: What there is to run.
+        engine: Its engine.
+        is_wrapped: Whether its waits can be interrupted, if it has any.
+    """
     for name, extern in component.type.imports(engine).items():
+        if name.startswith(POLL) and not is_wrapped:
+            yield (
+                f"it imports {name!r} where its waits could not be interrupted:"
+                " imports come first in a component, as compilers put them, and that one once"
+            )
         yield from _import_misfits(name, extern.ty, engine)
     exports = {name: extern.ty for name, extern in component.type.exports(engine).items()}
     for name, wanted in functions()[WORLD].items():

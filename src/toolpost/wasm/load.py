@@ -35,7 +35,7 @@ def load_guest(config: AgentConfig) -> Agent:
     try:
         found = compiled(config.script)
         engine = new_engine()
-        problems = list(misfits(found.load(engine), engine))
+        problems = list(misfits(found.load(engine), engine, is_wrapped=found.is_wrapped))
     except (WasmtimeError, OSError) as error:
         raise _error(config, f"{config.script} cannot be loaded: {error}") from None
     if problems:

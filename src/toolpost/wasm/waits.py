@@ -21,8 +21,8 @@ from wasmtime import wat2wasm
 
 T = TypeVar("T")
 
-_POLL = "wasi:io/poll@0.2."
-OWN_IMPORTS = (f"{_POLL}9999", "wasi:clocks/monotonic-clock@0.2.9999")
+POLL = "wasi:io/poll@0.2."
+OWN_IMPORTS = (f"{POLL}9999", "wasi:clocks/monotonic-clock@0.2.9999")
 """What waits.wat takes of WASI. A guest's import of the same has but the functions that this guest calls, so
 these stand beside it, as another version: to the runtime all of 0.2 are one."""
 
@@ -36,13 +36,13 @@ _OF_FUNC, _OF_TYPE, _OF_INSTANCE = 1, 3, 5
 def interruptible(guest: bytes) -> bytes:
     """The same guest, whose waits can be interrupted; itself where it has none, or is of another build.
 
-    Compilers put what a component imports first, and all of it as instances.
+    Compilers put what a component imports first, all of it as instances, and each once.
     """
     try:
         anatomy = _read(guest)
     except (_Unknown, IndexError, UnicodeDecodeError):  # if it is damaged, that is for the runtime to say
         return guest
-    polls = [at for at, name in enumerate(anatomy.imports) if name.startswith(_POLL)]
+    polls = [at for at, name in enumerate(anatomy.imports) if name.startswith(POLL)]
     if len(polls) != 1:
         return guest
     return b"".join([_PREAMBLE, *anatomy.head, *_tail(guest, anatomy, polls[0])])
