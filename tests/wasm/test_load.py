@@ -195,6 +195,29 @@ def test_a_cache_that_cannot_be_written_is_done_without(cache: Path, tmp_path: P
     assert outcome(wat.write(tmp_path, "guest", wat.component(wat.FINE))).kind == "completed"
 
 
+@pytest.mark.parametrize("others_may", [0o020, 0o002])
+def test_a_cache_that_others_can_write_to_is_not_used(others_may: int, cache: Path, tmp_path: Path) -> None:
+    """What is in it would be run as it is."""
+    cache.mkdir(parents=True)
+    cache.chmod(0o700 | others_may)
+
+    assert outcome(wat.write(tmp_path, "guest", wat.component(wat.FINE))).kind == "completed"
+    assert list(cache.iterdir()) == []
+
+
+def test_guests_that_start_together_do_not_take_each_others_place_in_the_cache(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "KEPT_BYTES", 1)
+    tables = config(wat.write(tmp_path, "first", wat.component(wat.FINE)))
+    tables["agents"]["bob"] = {"script": wat.write(tmp_path, "second", wat.component(wat.FAILS))}
+
+    ended = toolpost.run(tables)
+
+    assert ended == {"ada": toolpost.Outcome("completed"), "bob": toolpost.Outcome("failed", "no")}
+    assert len(list(cache.iterdir())) == 2
+
+
 def test_starts_at_once_leave_one_whole_file(cache: Path, tmp_path: Path) -> None:
     path = Path(wat.write(tmp_path, "guest", wat.component(wat.FINE)))
     start = threading.Barrier(4)

@@ -3,17 +3,20 @@
 Each guest has an engine of its own, since an engine's epoch is what ends the code that runs on it, and ends
 all of it. Loading a compiled component takes milliseconds: the file is mapped, not read.
 
-The cache holds machine code that is run as it is. So its folder is the user's own, and a file is named by the
-digest of all that made it. It is complete once it has its name: it is written beside it, and renamed.
+The cache holds machine code that is run as it is. So a folder that is not the user's own is not used, and a
+file is named by the digest of all that made it. It is complete once it has its name: it is written beside it,
+down to the disk, and renamed.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +29,8 @@ from toolpost.wasm.waits import interruptible
 
 KEPT_BYTES = 1024**3
 """How much stays in the cache: what was used last."""
+STARTING_SECS = 600
+"""What was used since then stays in any case: it may be about to be loaded."""
 _SUFFIX = ".cwasm"
 
 _log = get_logger("toolpost.wasm")
@@ -84,16 +89,29 @@ def _from_cache(path: Path) -> Compiled:
     is_wrapped = wasm is not raw
     made_by = f"wasmtime {version('wasmtime')} with epochs\n".encode()
     place = cache_folder() / (hashlib.sha256(made_by + wasm).hexdigest() + _SUFFIX)
-    if _is_usable(Compiled(place, is_wrapped)):
-        return Compiled(place, is_wrapped)
-    _log.info("compiling %s, once", path)
-    code = bytes(Component(new_engine(), wasm).serialize())
+    code = None
     try:
+        _make_own(place.parent)
+        if _is_usable(found := Compiled(place, is_wrapped)):
+            return found
+        _log.info("compiling %s, once", path)
+        code = _compile(wasm)
         _keep(place, code)
     except OSError as error:
         _log.warning("%s is compiled for this run alone: %s: %s", path, place.parent, error.strerror)
-        return Compiled(code, is_wrapped)
-    return Compiled(place, is_wrapped)
+        return Compiled(code or _compile(wasm), is_wrapped)
+    return found
+
+
+def _compile(wasm: bytes) -> bytes:
+    return bytes(Component(new_engine(), wasm).serialize())
+
+
+def _make_own(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    stat = folder.stat()
+    if sys.platform != "win32" and (stat.st_uid != os.geteuid() or stat.st_mode & 0o022):
+        raise PermissionError(errno.EPERM, "it belongs to another user, or others can write to it")
 
 
 def _is_usable(found: Compiled) -> bool:
@@ -108,11 +126,12 @@ def _is_usable(found: Compiled) -> bool:
 
 
 def _keep(place: Path, code: bytes) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, beside = tempfile.mkstemp(dir=place.parent, prefix="new-", suffix=_SUFFIX)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(code)
+            file.flush()
+            os.fsync(descriptor)
         Path(beside).replace(place)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
@@ -128,10 +147,10 @@ def _clear_out(folder: Path) -> None:
         except OSError:  # another process has removed it
             continue
         found.append((stat.st_mtime, stat.st_size, file))
-    room = KEPT_BYTES
-    for _, size, file in sorted(found, reverse=True):
+    room, starting = KEPT_BYTES, time.time() - STARTING_SECS
+    for used, size, file in sorted(found, reverse=True):
         room -= size
-        if room < 0:
+        if room < 0 and used < starting:
             file.unlink(missing_ok=True)
 
 
