@@ -18,7 +18,10 @@ from toolpost.wasm.build import build
     [
         ("absent.py", None, "there is no file '{}'"),
         ("my-agent.py", "", "'my-agent.py' cannot be imported under its name: rename it, as to agent.py"),
-        ("toolpost.py", "", "'toolpost.py' cannot be imported under its name: rename it, as to agent.py"),
+        *(
+            (name, "", f"{name!r} cannot be imported under its name: rename it, as to agent.py")
+            for name in ("toolpost.py", "class.py", "types.py")
+        ),
     ],
 )
 def test_what_cannot_be_built_is_told_at_once(
@@ -34,16 +37,46 @@ def test_what_cannot_be_built_is_told_at_once(
     assert str(caught.value) == problem.format(agent)
 
 
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [
+        ("absent/agent.wasm", "cannot be written: No such file or directory"),
+        ("agent.py/agent.wasm", "cannot be written: Not a directory"),
+        ("folder", "is no file: name the component to write"),
+    ],
+)
+def test_where_nothing_can_be_written_nothing_is_built(output: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "agent.py").write_text("def run(host): ...")
+
+    with pytest.raises(UsageError) as caught:
+        build(tmp_path / "agent.py", tmp_path / output)
+
+    assert str(caught.value) == f"{str(tmp_path / output)!r} {problem}"
+
+
+def test_what_has_no_name_is_no_agent() -> None:
+    assert toolpost("wasm", "build", ".").err == "error: there is no file '.'\n"
+
+
 @pytest.mark.timeout(600)  # builds a guest of its own
-def test_an_agent_that_cannot_be_imported_is_told_with_its_traceback(tmp_path: Path) -> None:
+def test_an_agent_that_cannot_be_imported_is_told_with_its_traceback_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUST_BACKTRACE", "1")
     agent, out = tmp_path / "agent.py", tmp_path / "agent.wasm"
     agent.write_text("import nowhere_to_be_found\n")
+    out.write_text("built before")
 
     with pytest.raises(ToolpostError) as caught:
         build(agent, out)
 
-    assert "No module named 'nowhere_to_be_found'" in str(caught.value)
-    assert not out.exists()
+    told = str(caught.value).splitlines()
+    assert told[:2] == [f"componentize-py could not build {agent}:", "Traceback (most recent call last):"]
+    assert "ModuleNotFoundError: No module named 'nowhere_to_be_found'" in told
+    assert not any("stack backtrace" in line.lower() for line in told)
+    assert out.read_text() == "built before"
+    assert {each.name for each in tmp_path.iterdir()} <= {"agent.py", "agent.wasm", "__pycache__"}
 
 
 def absent(_program: str) -> None:

@@ -71,7 +71,7 @@ def build(
 def _build(session: Session, agent: Path, out: Path | None) -> int:
     from toolpost.wasm.build import build
 
-    made = agent.with_suffix(".wasm") if out is None else out
+    made = out or agent.parent / f"{agent.stem}.wasm"
     build(agent, made)
     session.talk.say(f"built {made}, {made.stat().st_size:,} bytes")
     return DONE
