@@ -260,6 +260,12 @@ def test_a_guest_that_keeps_handles_may_have_so_many_and_more_once_it_drops_some
     assert ended.text == "this guest holds 1024 handles of toolings: drop some first"
 
 
+def test_a_guest_may_have_so_many_subscriptions_and_more_once_it_ends_some(troupe: Path) -> None:
+    ended = outcome(troupe, {"act": "follow"})
+
+    assert ended.text == "this guest has 1024 subscriptions: end some first"
+
+
 def test_a_guest_gets_no_tooling_that_it_was_not_granted(troupe: Path) -> None:
     assert outcome(troupe, {"act": "ungranted"}).text == ("unknown tooling 'safe'; this agent can use: 'box'")
 

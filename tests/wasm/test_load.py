@@ -14,7 +14,7 @@ import toolpost
 from tests.wasm import wat
 from tests.wasm.support import config, outcome
 from toolpost.wasm import engine
-from toolpost.wasm.calls import HOST, METHODS
+from toolpost.wasm.calls import HOST, METHODS, SUBSCRIPTIONS
 from toolpost.wasm.wit import PACKAGE, RESOURCE, VERSION, WIT, WORLD, functions
 
 
@@ -145,7 +145,7 @@ def test_the_host_and_the_interface_have_one_version() -> None:
 
 
 def test_the_host_offers_each_function_of_the_interface() -> None:
-    methods = {f"[method]{RESOURCE}.{name}" for name in METHODS}
+    methods = {f"[method]{RESOURCE}.{name}" for name in METHODS | SUBSCRIPTIONS}
     offered = {"types": set[str](), "tooling": {"get", *methods}, "host": set(HOST), WORLD: {"run"}}
 
     assert {name: set(types) for name, types in functions().items()} == offered

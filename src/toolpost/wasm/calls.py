@@ -19,8 +19,8 @@ from toolpost.wasm import convert
 from toolpost.wasm.binding import add_func
 from toolpost.wasm.convert import text
 
-MOST_HANDLES = 1024
-"""How many a guest may hold at once."""
+MOST_HANDLES = MOST_SUBSCRIPTIONS = 1024
+"""How many a guest may have at once."""
 _TYPE = 1
 """How the binding knows the resource `tooling`, among a guest's: it is the only one of ours."""
 
@@ -72,12 +72,14 @@ METHODS: dict[str, Callable[Concatenate[SyncTooling, ...], Any]] = {
     "call-tool-blocking": _call_tool_blocking,
     "list-resources": _list_resources,
     "read-resource": _read_resource,
-    "subscribe-resource-list": _either(SyncTooling.subscribe_resource_list),
     "unsubscribe-resource-list": SyncTooling.unsubscribe_resource_list,
-    "subscribe-resource": _either(SyncTooling.subscribe_resource),
     "unsubscribe-resource": SyncTooling.unsubscribe_resource,
 }
-"""Those of the resource `tooling`."""
+"""Those of the resource `tooling`, but for these:"""
+SUBSCRIPTIONS: dict[str, Callable[Concatenate[SyncTooling, ...], str]] = {
+    "subscribe-resource-list": SyncTooling.subscribe_resource_list,
+    "subscribe-resource": SyncTooling.subscribe_resource,
+}
 
 
 @_either
@@ -107,12 +109,14 @@ Guard = Callable[[Callable[[], Any]], Any]
 
 
 class Toolings:
-    """The handles that a guest holds."""
+    """The handles that a guest holds, and what it has opened with them."""
 
     def __init__(self, host: SyncHost) -> None:
         self._host = host
         self._held: dict[int, SyncTooling] = {}
         self._last = 0
+        self._subscriptions: set[str] = set()
+        """Some may have ended."""
 
     def define(self, instance: LinkerInstance, guard: Guard) -> None:
         """Put the interface `tooling` into a linker."""
@@ -122,7 +126,8 @@ class Toolings:
 
         instance.add_resource("tooling", ResourceType.host(_TYPE), drop)
         add_func(instance, "get", _guarded(self._get, guard))
-        for name, method in METHODS.items():
+        subscriptions = {name: self._bounded(method) for name, method in SUBSCRIPTIONS.items()}
+        for name, method in (METHODS | subscriptions).items():
             add_func(instance, f"[method]tooling.{name}", self._bound(method, guard))
 
     @_either
@@ -133,6 +138,19 @@ class Toolings:
         self._last += 1
         self._held[self._last] = handle
         return ResourceHost.own(self._last, _TYPE)
+
+    def _bounded(self, method: Callable[Concatenate[SyncTooling, ...], str]) -> Callable[..., Variant]:
+        @_either
+        def subscribe(handle: SyncTooling, *args: str) -> str:
+            if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+                self._subscriptions = {each for each in self._subscriptions if handle.is_open(each)}
+            if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+                raise UsageError(f"this guest has {MOST_SUBSCRIPTIONS} subscriptions: end some first")
+            uuid = method(handle, *args)
+            self._subscriptions.add(uuid)
+            return uuid
+
+        return subscribe
 
     def _bound(
         self, method: Callable[Concatenate[SyncTooling, ...], Any], guard: Guard

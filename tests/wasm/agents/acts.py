@@ -110,6 +110,19 @@ def hold(host: SyncHost) -> str:
         return str(error)
 
 
+def follow(host: SyncHost) -> str:
+    """Subscribes until it may not; ends one, and subscribes again."""
+    box = host.tooling.get("box")
+    opened: list[str] = []
+    try:
+        while True:
+            opened.append(box.subscribe_resource_list())
+    except toolpost.UsageError as error:
+        box.unsubscribe_resource_list(opened[0])
+        box.subscribe_resource_list()
+        return str(error)
+
+
 def ungranted(host: SyncHost) -> str:
     try:
         host.tooling.get("safe")
@@ -225,6 +238,7 @@ ACTS: dict[str, Callable[[SyncHost], Any]] = {
             wrong_type,
             leave,
             hold,
+            follow,
             ungranted,
             large,
             bad_json,
