@@ -70,7 +70,7 @@ class _Anatomy:
 def _read(component: bytes) -> _Anatomy:
     sections = list(_sections(component))
     end = 1 + max((at for at, (kind, _) in enumerate(sections) if kind == _IMPORT), default=-1)
-    head = [each for each in sections[:end] if each[0] != _CUSTOM]
+    head = sections[:end]
     imports: list[str] = []
     types = 0
     for kind, data in head:
@@ -91,7 +91,9 @@ def _read(component: bytes) -> _Anatomy:
 def _sections(component: bytes) -> Iterator[tuple[int, bytes]]:
     reader = _Reader(component, len(_PREAMBLE))
     while reader.at < len(component):
-        yield reader.byte(), reader.bytes()
+        kind, data = reader.byte(), reader.bytes()
+        if kind != _CUSTOM:  # there may be millions
+            yield kind, data
 
 
 class _Reader:
