@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -193,6 +195,38 @@ def test_a_cache_that_cannot_be_written_is_done_without(cache: Path, tmp_path: P
     (tmp_path / "cache").write_text("no folder")
 
     assert outcome(wat.write(tmp_path, "guest", wat.component(wat.FINE))).kind == "completed"
+
+
+def test_ctrl_c_does_not_wait_for_a_compilation(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over, interrupted = threading.Event(), threading.Event(), threading.Event()
+
+    def compiling(*_: object) -> None:
+        """As in C, which hears of no interrupt."""
+        begun.set()
+        while not over.is_set():
+            with suppress(KeyboardInterrupt):
+                over.wait()
+
+    def interrupt() -> None:
+        begun.wait(10)
+        signal.pthread_kill(main, signal.SIGINT)
+        interrupted.wait(10)
+        over.set()
+
+    main = threading.get_ident()
+    path = Path(wat.write(tmp_path, "guest", wat.component(wat.FINE)))
+    monkeypatch.setattr(engine.Component, "__init__", compiling)
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            engine.compiled(path)
+        assert not over.is_set()
+    finally:
+        interrupted.set()
+        interrupter.join()
 
 
 @pytest.mark.parametrize("others_may", [0o020, 0o002])

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -104,7 +105,17 @@ def _from_cache(path: Path) -> Compiled:
 
 
 def _compile(wasm: bytes) -> bytes:
-    return bytes(Component(new_engine(), wasm).serialize())
+    """Takes seconds, in a thread of its own: Ctrl-C need not wait for it to end."""
+    code: Future[bytes] = Future()
+
+    def compile_it() -> None:
+        try:
+            code.set_result(bytes(Component(new_engine(), wasm).serialize()))
+        except BaseException as error:
+            code.set_exception(error)
+
+    threading.Thread(target=compile_it, name="toolpost compiler", daemon=True).start()
+    return code.result()
 
 
 def _make_own(folder: Path) -> None:
