@@ -81,6 +81,16 @@ def test_a_folder_that_is_granted_as_writable_can_be_written(troupe: Path, tmp_p
     assert (tmp_path / "b.txt").read_text() == "by a guest"
 
 
+def test_a_granted_folder_that_is_gone_when_the_guest_starts_is_named(troupe: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    loaded = toolpost.load_config(config(troupe, sandbox={"preopens": {"/notes": {"path": str(folder)}}}))
+    folder.rmdir()
+
+    told = f"the folder {folder} (sandbox.preopens, as /notes) cannot be opened"
+    assert toolpost.run(loaded) == {"ada": toolpost.Outcome("failed", told)}
+
+
 def test_a_variable_that_is_granted_is_the_only_one(troupe: Path, port: int) -> None:
     assert os.environ
     found = seen(troupe, {"paths": [], "port": port}, {"env": {"MODE": "careful"}})

@@ -143,7 +143,11 @@ class Guest:
         wasi = WasiConfig()
         wasi.env = [(name, value.expose()) for name, value in self._sandbox.env.items()]
         for seen_as, preopen in self._sandbox.preopens.items():
-            wasi.preopen_dir(preopen.path, seen_as, preopen.writable)
+            try:
+                wasi.preopen_dir(preopen.path, seen_as, preopen.writable)
+            except WasmtimeError:  # which says neither what nor why
+                where = f"{preopen.path} (sandbox.preopens, as {seen_as})"
+                raise GuestFailed(f"the folder {where} cannot be opened") from None
         match self._sandbox.stdout:
             case "log":
                 lines.take_over(wasi)
