@@ -203,6 +203,23 @@ async def test_a_guest_that_is_stopped_while_it_waits_and_computes_then_is_inter
     assert left == []
 
 
+async def test_a_guest_that_is_stopped_is_not_kept_going_by_calls_that_never_fail(
+    troupe: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def end(core: Core, _: asyncio.Event) -> None:
+        await until(lambda: "asking" in caplog.messages)
+        core.end_agent("ada", toolpost.Outcome("asserted"))
+        await until(lambda: not core.runs)
+        left.extend(core.left_behind)
+
+    left: list[object] = []
+    with caplog.at_level(logging.INFO, "toolpost.agent.ada"):
+        ended = await outcomes_when(config(troupe, {"act": "ask"}), end)
+
+    assert ended == {"ada": toolpost.Outcome("asserted")}
+    assert left == []
+
+
 async def test_a_guest_that_waits_is_told_of_shutdown_and_calls_as_any_agent_after_it(troupe: Path) -> None:
     async def shut_down(core: Core, stop: asyncio.Event) -> None:
         await until_started(core)

@@ -28,7 +28,7 @@ from toolpost.wasm.watch import WATCH
 from toolpost.wasm.wit import PACKAGE, VERSION
 
 LAST_STRETCH_SECS = 0.5
-"""How long a guest that was stopped in a host call may compute after it. The next call ends it."""
+"""How long a guest that was stopped in a host call may go on after it. The next call ends it, as a rule."""
 MOST_INSTANCES, MOST_TABLES, MOST_TABLE_ELEMENTS = 256, 16, 65_536
 """Core modules at work, their tables, and the elements of each: they count for no memory of the guest's own.
 A Python has 18, 2 and 6,000; each library in C that it brings is one module more."""
@@ -78,13 +78,14 @@ class Guest:
     def check(self, now: float) -> None:
         """Interrupt it, if it has computed (or slept) for too long."""
         since = self._computes_since
-        if since is None:
+        if self._is_stopped:  # in a host call, too: there are some that answer all the same, again and again
+            if now - self._limited_at >= self._limit:
+                self._interrupt()
+        elif since is None:
             return
-        if self._limit <= now - max(since, self._limited_at):
-            if not self._is_stopped:
-                how_long = f"{self._limit:g} s after Shutdown"
-                why = f"agent {self._name!r} made no host call for {how_long}"
-                self._end_by(AgentStopped(why))
+        elif self._limit <= now - max(since, self._limited_at):
+            how_long = f"{self._limit:g} s after Shutdown"
+            self._end_by(AgentStopped(f"agent {self._name!r} made no host call for {how_long}"))
             self._interrupt()
         elif now - since >= self._sandbox.timeout_secs:
             limit = f"{self._sandbox.timeout_secs:g} s (sandbox.timeout_secs)"

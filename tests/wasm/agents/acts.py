@@ -177,6 +177,13 @@ def loop(host: SyncHost) -> None:
         pass
 
 
+def ask(host: SyncHost) -> None:
+    """What a stopped host answers, too."""
+    host.log("asking")
+    while True:
+        host.now()
+
+
 def doze(host: SyncHost) -> None:
     time.sleep(3600)
 
@@ -245,6 +252,6 @@ ACTS: dict[str, Callable[[SyncHost], Any]] = {
             after_shutdown,
             wait,
         ),
-        *(allocate, recurse, loop, loop_once_told, doze, see, speak, call_often),
+        *(allocate, recurse, loop, ask, loop_once_told, doze, see, speak, call_often),
     )
 }
