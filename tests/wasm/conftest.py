@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -65,7 +66,8 @@ def troupe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             for old in folder.glob("troupe-*.wasm"):
                 old.unlink()
             beside = folder / "troupe-new.wasm"
-            build(stage / "troupe.py", beside)
+            # relative, as users name them
+            build(*(Path(os.path.relpath(each)) for each in (stage / "troupe.py", beside)))
             beside.replace(made)
         compiled(made)
     return made

@@ -32,7 +32,7 @@ def build(agent: Path, output: Path) -> None:
     if output.exists() and not output.is_file():
         raise UsageError(f"{str(output)!r} is no file: name the component to write")
     try:
-        temporary = tempfile.TemporaryDirectory(prefix=".toolpost-", dir=output.parent)
+        temporary = tempfile.TemporaryDirectory(prefix=".toolpost-", dir=output.parent.resolve())
     except OSError as error:
         raise UsageError(f"{str(output)!r} cannot be written: {error.strerror}") from None
     with temporary as name:
