@@ -6,6 +6,8 @@ import fcntl
 import os
 import sys
 import termios
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -36,6 +38,15 @@ def is_full(spawned: Spawned) -> bool:
         return held == fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
     finally:
         os.close(pipe)
+
+
+def stand_still_until_it_has_left(spawned: Spawned) -> None:
+    """The loop then hears of its output and of its exit at the same time."""
+    with suppress(ChildProcessError):  # a thread of asyncio's has seen to it already
+        os.waitid(os.P_PID, spawned.pid, os.WEXITED | os.WNOWAIT)
+    for thread in threading.enumerate():
+        if "waitpid" in thread.name:  # until Python 3.12 that is who tells the loop
+            thread.join(20)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into a pipe of another process")
@@ -71,6 +82,43 @@ async def test_a_server_that_has_left_before_anybody_listens_is_heard() -> None:
     assert heard == [b"first", b"last"]
     assert ended.is_set()
     await spawned.end()
+
+
+async def test_so_is_a_last_line_without_an_end() -> None:
+    spawned = await started("import sys; sys.stdout.write('first\\nlast')")
+    assert await spawned.wait_exited(20)
+    heard: list[bytes] = []
+
+    spawned.listen(heard.append, lambda: None)
+
+    assert heard == [b"first", b"last"]
+    await spawned.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="enlarges a pipe")
+async def test_what_a_server_wrote_before_it_left_comes_whole_in_its_order_and_before_its_end() -> None:
+    lines = [b"%07d" % number for number in range(100_000)]
+    spawned = await started(
+        # so much fits into no pipe as it is; asyncio reads it in parts, and sees the exit between them
+        "import fcntl, os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20);"
+        " os.write(1, b''.join(b'%07d\\n' % number for number in range(100_000)))"
+    )
+    heard: list[bytes] = []
+    heard_at_end: list[int] = []
+    ended = anyio.Event()
+
+    def end() -> None:
+        heard_at_end.append(len(heard))
+        ended.set()
+
+    spawned.listen(heard.append, end)
+    stand_still_until_it_has_left(spawned)
+    with anyio.fail_after(20):
+        await ended.wait()
+    await spawned.end()
+
+    assert heard == lines
+    assert heard_at_end == [len(lines)]
 
 
 async def test_a_server_to_which_nobody_listens_can_write_to_the_end_and_leave(

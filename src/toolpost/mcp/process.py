@@ -206,7 +206,7 @@ class _Protocol(asyncio.SubprocessProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
-        if (stdout := self._stdout_pipe()) is not None:
+        if (stdout := self._open_pipe(_STDOUT)) is not None:
             stdout.pause_reading()
 
     @property
@@ -218,7 +218,7 @@ class _Protocol(asyncio.SubprocessProtocol):
         for line in self._early:
             on_line(line)
         self._early.clear()
-        if (stdout := self._stdout_pipe()) is not None:
+        if (stdout := self._open_pipe(_STDOUT)) is not None:
             stdout.resume_reading()
         if self._ended:
             on_end()
@@ -228,9 +228,9 @@ class _Protocol(asyncio.SubprocessProtocol):
         if self._on_line is None:
             self.listen(lambda _line: None, lambda: None)
 
-    def _stdout_pipe(self) -> asyncio.ReadTransport | None:
-        """Where stdout is read; None once it is closed."""
-        pipe = None if self._transport is None else self._transport.get_pipe_transport(_STDOUT)
+    def _open_pipe(self, fd: int) -> asyncio.ReadTransport | None:
+        """Where stdout or stderr is read; None once it is closed."""
+        pipe = None if self._transport is None else self._transport.get_pipe_transport(fd)
         return None if pipe is None or pipe.is_closing() else cast("asyncio.ReadTransport", pipe)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -257,11 +257,22 @@ class _Protocol(asyncio.SubprocessProtocol):
         self._end_soon()
 
     def process_exited(self) -> None:
+        for fd in (_STDERR, _STDOUT):
+            if (pipe := self._open_pipe(fd)) is not None:
+                pipe.pause_reading()
+        # A turn later: what asyncio has read comes in this one, and stood before what is still in the pipe.
+        asyncio.get_running_loop().call_soon(self._take_last)
+
+    def _take_last(self) -> None:
+        """The process is gone, and what was read before has come."""
         self.exited.set()
         self._drain(_STDERR)
         self._drain(_STDOUT)
         self._take_rest()
         self._end()
+        for fd in (_STDERR, _STDOUT):  # a child of it may write on, and would not leave if nobody read
+            if (pipe := self._open_pipe(fd)) is not None and (fd == _STDERR or self._on_line is not None):
+                pipe.resume_reading()
 
     def pause_writing(self) -> None:
         self.writable.clear()
@@ -285,8 +296,8 @@ class _Protocol(asyncio.SubprocessProtocol):
 
     def _drain(self, fd: int) -> None:
         """Take what the process wrote before it left: a child of it may hold the pipe open."""
-        pipe = None if self._transport is None else self._transport.get_pipe_transport(fd)
-        file = None if pipe is None or pipe.is_closing() else pipe.get_extra_info("pipe")
+        pipe = self._open_pipe(fd)
+        file = None if pipe is None else pipe.get_extra_info("pipe")
         if file is None or sys.platform == "win32":
             return
         for _ in range(DRAIN_READS):
@@ -300,7 +311,11 @@ class _Protocol(asyncio.SubprocessProtocol):
 
     def _take_rest(self) -> None:
         """Nobody will end the last line: it is as long as it is."""
-        if (rest := self._stdout.rest()) and self._on_line is not None:
+        if not (rest := self._stdout.rest()):
+            return
+        if self._on_line is None:
+            self._early.append(rest)
+        else:
             self._on_line(rest)
 
     def _take_stderr(self, data: bytes) -> None:
