@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -27,6 +29,7 @@ from tests.mcp.support import (
 )
 from toolpost import ConnectFailed, Error, HostClosed, OpenHost, ToolResult
 from toolpost.mcp import handshake
+from toolpost.mcp.peer import Peer
 
 TINY = {"tooling_connect_backoff_start_ms": 1, "tooling_connect_backoff_cap_secs": 0.004}
 """Waits of 1 and 2 ms: three attempts."""
@@ -165,6 +168,35 @@ async def test_being_cancelled_a_caller_stops_the_dial(tmp_path: Path) -> None:
             tasks.cancel_scope.cancel()
 
         await until(lambda: not is_alive(said(log, "pid")[0]))
+
+
+async def test_a_caller_that_goes_away_in_the_turn_of_the_servers_answer_stops_the_dial_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shake = Peer.shake_hands
+    callers: list[asyncio.Task[object]] = []
+
+    async def shake_and_lose_the_caller(self: Peer, **how: Any) -> None:
+        await shake(self, **how)
+        loop = asyncio.get_running_loop()
+        answered = loop.create_future()
+        for caller in callers:
+            loop.call_soon(caller.cancel)  # whose turn then comes before ours, and ours comes all the same
+        callers.clear()
+        loop.call_soon(answered.set_result, None)
+        await answered
+
+    monkeypatch.setattr(Peer, "shake_hands", shake_and_lose_the_caller)
+    async with host(odd()) as opened:
+        it = opened.tooling.get("it")
+        caller = asyncio.create_task(it.list_tools())
+        callers.append(caller)
+        await asyncio.wait({caller})
+        await anyio.wait_all_tasks_blocked()
+
+        assert states(opened.trace) == ["dialing", "idle"]
+        await it.list_tools()
+        assert states(opened.trace) == ["dialing", "idle", "dialing", "ready"]
 
 
 async def test_closing_the_host_ends_a_dial_and_its_process(tmp_path: Path) -> None:

@@ -183,6 +183,8 @@ class Connection:
 
     async def _connect_and_serve(self, link: _Link, *, skip_probe: bool) -> None:
         async with self._open_peer(skip_probe=skip_probe) as peer:
+            if self._link is not link:  # the last who waited left in the turn in which the answer came
+                return
             link.peer = peer
             self._legacy = not peer.is_modern
             self._move("ready")
