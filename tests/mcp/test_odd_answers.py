@@ -196,6 +196,56 @@ async def test_a_server_whose_tools_change_with_each_listing_is_not_listed_in_a_
     assert len(received(log, "tools/list")) <= 1 + 3, "one for each call that has to know them"
 
 
+async def test_a_list_of_tools_that_changed_as_it_came_judges_no_result(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    old: dict[str, Any] = {
+        "name": "echo",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"required": ["old"]},
+    }
+    new = old | {"outputSchema": {"required": ["new"]}}
+    listed = f'{{"jsonrpc": "2.0", "id": ID, "result": {json.dumps({"tools": [old]})}}}\n'
+    answers: dict[str, list[Any]] = {
+        "tools/list": [listed + CHANGED, {"result": {"tools": [new]}}],
+        "tools/call": [
+            {"result": {"content": [], "structuredContent": {"new": 1}}},
+            {"result": {"content": [], "structuredContent": {"old": 1}}},
+        ],
+    }
+    async with host(answering(answers, log=log)) as opened:
+        it = opened.tooling.get("it")
+        assert (await it.list_tools())[0].output_schema == old["outputSchema"]
+        assert (await it.call_tool_blocking("echo")).structured_content == {"new": 1}
+        with pytest.raises(ServerError, match="'new' is a required property"):
+            await it.call_tool_blocking("echo")
+
+    assert len(received(log, "tools/list")) == 2
+
+
+async def test_a_list_that_changes_while_a_result_waits_for_it_is_asked_for_again_by_the_next(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "log"
+    new: dict[str, Any] = {
+        "name": "echo",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"required": ["new"]},
+    }
+    empty = '{"jsonrpc": "2.0", "id": ID, "result": {"tools": []}}\n'
+    answers: dict[str, list[Any]] = {
+        "tools/list": [empty + CHANGED, {"result": {"tools": [new]}}],
+        "tools/call": [{"result": {"content": [], "structuredContent": {"old": 1}}}],
+    }
+    async with host(answering(answers, log=log)) as opened:
+        it = opened.tooling.get("it")
+        assert (await it.call_tool_blocking("echo")).structured_content == {"old": 1}
+        with pytest.raises(ServerError, match="'new' is a required property"):
+            await it.call_tool_blocking("echo")
+
+    assert len(received(log, "tools/list")) == 2
+    assert "results are not checked" not in caplog.text
+
+
 async def test_a_flood_of_log_messages_holds_no_answer_up() -> None:
     async with host(odd("log_flood", n=5000)) as opened:
         with anyio.fail_after(60):

@@ -50,6 +50,8 @@ class Outputs:
         self._checks: dict[str, _Check | None] = {}
         self.known = False
         """Whether the tools have been listed, since they last changed."""
+        self.changes = 0
+        """How often they have changed: a list that was asked for before may be the old one."""
 
     def learn(self, tools: Iterable[Tool]) -> None:
         """Take the schemas of the whole list of tools."""
@@ -65,6 +67,7 @@ class Outputs:
 
     def forget(self) -> None:
         """The tools have changed."""
+        self.changes += 1
         self.known = False
 
     def problem(self, tool: str, result: JsonObject) -> str | None:

@@ -185,12 +185,14 @@ class Peer:
             came = await self.session.list_tools(params=_at(cursor))
             return [listed.tool(each.meta) for each in came.tools], came.next_cursor
 
+        changes = self._outputs.changes
         tools = await self._every_item("list_tools", page)
         for name, count in Counter(tool.name for tool in tools).items():
             if count > 1:
                 text = "tooling %r: %d tools have the name %r, and a call says only that"
                 _log.warning(text, self._name, count, name)
-        self._outputs.learn(tools)
+        if self._outputs.changes == changes:
+            self._outputs.learn(tools)
         return tools
 
     async def list_resources(self) -> list[ResourceInfo]:
@@ -327,6 +329,7 @@ class Peer:
             with anyio.move_on_after(LEARN_SECS):
                 try:
                     await self.list_tools()
+                    return  # if they have changed meanwhile, this result passes, and the next one asks again
                 except ToolpostError as error:
                     problem = error
             if not self._outputs.known:
