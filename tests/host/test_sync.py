@@ -323,6 +323,31 @@ def test_ctrl_c_while_waiting_for_envelopes_loses_none() -> None:
     assert printed.splitlines() == ["interrupted", "kept"]
 
 
+def test_ctrl_c_in_the_very_step_that_deals_with_another_loses_no_envelope() -> None:
+    printed = script("""
+        from toolpost.host.bridge import Bridge
+        give_up = Bridge._give_up
+
+        def interrupted_again(bridge, hop):
+            Bridge._give_up = give_up
+            signal.raise_signal(signal.SIGINT)
+            return give_up(bridge, hop)
+
+        Bridge._give_up = interrupted_again
+        with toolpost.open_host_sync(config) as host:
+            host.tooling.get("memo").call_tool("hold")
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                host.recv()
+            except KeyboardInterrupt:
+                print("interrupted")
+            host._bridge.call(lambda: memo.held[0].answer("kept"))
+            print(host.recv(timeout=5).event.value)
+    """)
+    assert printed.splitlines() == ["interrupted", "kept"]
+
+
 INTERRUPTER = """
 import queue
 

@@ -174,6 +174,7 @@ class Bridge:
             self._forget(hop)
             return result
         except BaseException:
+            hop.is_given_up = True  # first, in one step: another interrupt may come in any of the next
             if not hop.is_over and self._give_up(hop):
                 settled.wait()
             self._forget(hop)
@@ -287,11 +288,11 @@ class _Hop(Generic[R]):
         "_begun",
         "_error",
         "_func",
-        "_is_given_up",
         "_is_settled",
         "_result",
         "_undo",
         "_work",
+        "is_given_up",
         "is_over",
         "wake",
     )
@@ -306,7 +307,8 @@ class _Hop(Generic[R]):
         """On the loop: let the thread go on, which has its answer."""
         self._work: Work | None = None
         """What is done, once that has begun."""
-        self._is_given_up = False
+        self.is_given_up = False
+        """The thread was interrupted: what comes from now on is taken back. Set on both sides."""
         self._is_settled = False
         """On the loop: the thread is woken, or about to be."""
         self.is_over = False
@@ -316,7 +318,7 @@ class _Hop(Generic[R]):
 
     def do(self) -> None:
         """On the loop, at once: do it and wake the thread."""
-        if self._is_given_up:
+        if self.is_given_up:
             return
         try:
             result = self._func()
@@ -332,7 +334,7 @@ class _Hop(Generic[R]):
         Args:
             ending: What the thread is told in place of a cancellation, if that was the agent's end.
         """
-        if self._is_given_up:
+        if self.is_given_up:
             return True
         begun: Awaitable[R] = self._func()
         if not isinstance(begun, asyncio.Future):
@@ -358,11 +360,11 @@ class _Hop(Generic[R]):
 
     async def run(self) -> None:
         """On the loop, as a task of its own: do it and wake the thread."""
-        if self._is_given_up and self._begun is None:
+        if self.is_given_up and self._begun is None:
             return
         try:
             with anyio.CancelScope() as self._work:
-                if self._is_given_up:  # what has begun is awaited all the same, to be told
+                if self.is_given_up:  # what has begun is awaited all the same, to be told
                     self._work.cancel()
                 if await self.work():
                     self.wake()
@@ -389,7 +391,7 @@ class _Hop(Generic[R]):
 
     def give_up(self) -> None:
         """On the loop: the thread was interrupted, before this has begun, after it was done, or between."""
-        self._is_given_up = True
+        self.is_given_up = True
         if self._is_settled:
             if self._error is None:
                 self._take_back(cast("R", self._result))
@@ -411,7 +413,7 @@ class _Hop(Generic[R]):
         return True
 
     def _keep_result(self, result: R) -> bool:
-        if self._is_given_up or self._is_settled:  # it came all the same, and nobody waits for it
+        if self.is_given_up or self._is_settled:  # it came all the same, and nobody waits for it
             self._take_back(result)
             return False
         self._result = result
