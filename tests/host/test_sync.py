@@ -461,6 +461,27 @@ def test_ctrl_c_while_it_closes_does_not_cut_that_short() -> None:
     assert printed == "interrupted 20 closed 1\n"
 
 
+@pytest.mark.parametrize("step", ["__exit__", "end", "_interrupts_put_off"])
+def test_ctrl_c_in_the_very_step_that_begins_to_close_it_does_not_keep_it_open(step: str) -> None:
+    printed = script(f"""
+        step = {step!r}
+        from toolpost.host import host as module
+
+        def interrupted(frame, event, _):
+            code = frame.f_code
+            if event == "call" and code.co_name == step and code.co_filename == module.__file__:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+
+        try:
+            with toolpost.open_host_sync(config):
+                sys.settrace(interrupted)
+        except KeyboardInterrupt:
+            print("interrupted", memo.closed, threading.active_count())
+    """)
+    assert printed == "interrupted 1 1\n"
+
+
 def test_ctrl_c_that_is_not_caught_closes_the_host() -> None:
     printed = script("""
         signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -163,9 +163,13 @@ def open_host_sync(
     however often it comes: `KeyboardInterrupt` is raised when everything has been closed.
     """
     core = _core(as_config(config), handlers, trace=trace)
-    with _LoopThread(core.close) as thread:
-        seat = thread.run(lambda: _main_seat(core))
-        yield SyncOpenHost(OpenHost(core, seat), seat.bridge)
+    thread = _LoopThread(core.close)
+    try:
+        with thread:
+            seat = thread.run(lambda: _main_seat(core))
+            yield SyncOpenHost(OpenHost(core, seat), seat.bridge)
+    finally:  # Ctrl-C may come in the very step that begins to end it
+        thread.end()
 
 
 class _LoopThread:
@@ -193,7 +197,13 @@ class _LoopThread:
         return work.result()
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End it, if it has not ended."""
         with _interrupts_put_off():
+            if not self._thread.is_alive():
+                return
             try:
                 self.run(self._close)
             finally:
